@@ -11,7 +11,7 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: chat test histories check format lint types imports docs docs-check texts pictures bench bench-actors bench-questions bench-stop \
-        bench-turn bench-idle bench-start bench-skills bench-status bench-command bench-reading \
+        bench-turn bench-pieces bench-idle bench-start bench-skills bench-status bench-command bench-reading \
         bench-stop-telegram bench-stop-research bench-stop-cluster bench-tasks bench-schedules bench-cost bench-crowd bench-agent bench-recall bench-million bench-cluster chaos chaos-cluster soak lock clean simulate
 
 chat: $(READY)
@@ -74,7 +74,7 @@ docs-check: $(READY)
 pictures: $(READY)
 	$(BIN)/python -m docs.making.pictures
 
-bench: bench-actors bench-stop bench-stop-telegram bench-stop-research bench-stop-cluster bench-tasks bench-schedules bench-status bench-turn bench-idle bench-start bench-skills bench-command bench-reading bench-cost bench-crowd bench-agent bench-recall bench-questions
+bench: bench-actors bench-stop bench-stop-telegram bench-stop-research bench-stop-cluster bench-tasks bench-schedules bench-status bench-turn bench-pieces bench-idle bench-start bench-skills bench-command bench-reading bench-cost bench-crowd bench-agent bench-recall bench-questions
 
 # triotp asks for an old trio; it runs on ours, so it comes without what it asks for.
 bench-actors: $(READY)
@@ -119,6 +119,10 @@ bench-schedules: $(READY)
 bench-turn: $(READY)
 	$(BIN)/python -m bench.turn
 	$(BIN)/python -m bench.telegram_turn
+
+# The latency of a plain message and of pieces, with and without `[chat] together_s`, in one run.
+bench-pieces: $(READY)
+	$(BIN)/python -m bench.pieces
 
 bench-idle: $(READY)
 	$(BIN)/python -m bench.idle

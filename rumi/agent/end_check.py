@@ -59,6 +59,11 @@ class EndCheck:
         elif call.name in ("read_file", "bash_output"):
             self._unchecked = False
 
+    def hear(self, words: str) -> None:
+        """Add what the user says during the turn to the request."""
+        if self._request is not None and words.strip():
+            self._request = f"{self._request}\n{words}"
+
     def due(self, calls_left: int) -> bool:
         """Return True if an answer now would be asked for once more."""
         return self._request is not None and self._unchecked and not self.asked and calls_left >= LEAST_CALLS

@@ -19,9 +19,10 @@ from rumi.agent.compaction.summaries import as_message, compact, cut_off, is_sum
 from rumi.agent.end_check import EndCheck
 from rumi.agent.events import Thinking, TurnEvent, TurnFinished, within
 from rumi.agent.fitting import CLOSING, COMPACT_AT, Fitting, complete
+from rumi.agent.permissions.consent import own_words
 from rumi.agent.permissions.gate import Gate
 from rumi.agent.tool import SubTurn, SubTurnEnd, Tool, ToolResult, WorksBeside
-from rumi.agent.turn_input import TurnInput, TurnMessage, ignore_shortened
+from rumi.agent.turn_input import TurnInput, TurnMessage, ignore_shortened, nothing_meanwhile
 from rumi.errors import RumiError, single
 from rumi.models.dialects.endings import ending_of
 from rumi.models.fitting import SHORT_CHARS, cut_to, messages_tokens, request_tokens
@@ -193,6 +194,7 @@ class _Turn:
             tools=sub.tools,
             limits=replace(self.input.limits, max_turns=sub.max_calls, max_tokens=None, max_nano_usd=None),
             checks=None,
+            meanwhile=nothing_meanwhile,
             shortened=ignore_shortened,
         )
         watch = within(call.id, self.watch)
@@ -214,6 +216,8 @@ class _Turn:
 
     async def work(self) -> TurnFinished:
         while True:
+            for said in await self.input.meanwhile():
+                self._hear(said)
             self.watch(Thinking(self.calls + 1))
             self.check.begin_reply(self._calls_left)
             try:
@@ -235,6 +239,13 @@ class _Turn:
             tripped = await self._act(replace(reply, tool_calls=calls))
             if tripped is not None:
                 return await self.close(tripped)
+
+    def _hear(self, said: TurnMessage) -> None:
+        """Take a message that the user sends during the turn."""
+        self.fitting.add(said.message)
+        words = "" if said.tainted else own_words((said.message,))
+        self.gate.hear(words, said.links, tainted=said.tainted)
+        self.check.hear(words)
 
     @property
     def _calls_left(self) -> int:

@@ -36,6 +36,26 @@ async def ignore_shortened(message: Message) -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class TurnMessage:
+    """A message for the history.
+
+    `tainted` means that the turn had read content from files or the web before this message.
+
+    A system message is a message from Rumi in the middle of the conversation. `links` contains the exact URLs
+    that came with the message.
+    """
+
+    message: Message
+    tainted: bool = False
+    links: tuple[str, ...] = ()
+
+
+async def nothing_meanwhile() -> Sequence[TurnMessage]:
+    """Return nothing. This is used for turns that nobody steers."""
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
 class TurnInput:
     """The inputs of a turn. The last message of `history` is the request.
 
@@ -71,22 +91,10 @@ class TurnInput:
     """The request that the check before the end repeats (`rumi.agent.end_check`). None disables the check."""
     shortened: Callable[[Message], Awaitable[None]] = ignore_shortened
     keep: KeepOutput = without_keeping
+    meanwhile: Callable[[], Awaitable[Sequence[TurnMessage]]] = nothing_meanwhile
+    """Returns what the user has said since the last call, already stored. It is called before each model call
+    except the calls within one; the messages follow the history so far."""
     look: Callable[[Sequence[Message]], Awaitable[Sequence[Message]]] = _without_looking
     """Loads the bytes of the pictures in a prompt's messages."""
     delegate_model: Model | None = None
     """The model of turns within this turn; None for `model`. Recordings do not include its calls."""
-
-
-@dataclass(frozen=True, slots=True)
-class TurnMessage:
-    """A message for the history.
-
-    `tainted` means that the turn had read content from files or the web before this message.
-
-    A system message is a message from Rumi in the middle of the conversation. `links` contains the exact URLs
-    that came with the message.
-    """
-
-    message: Message
-    tainted: bool = False
-    links: tuple[str, ...] = ()

@@ -9,10 +9,10 @@ from typing import Final
 import trio
 
 from actors import ActorError
-from rumi.chats.commands import ChatCommand
+from rumi.chats.commands import ChatCommand, may_stop_everything
 from rumi.chats.inbox import Inbox
 from rumi.errors import RumiError
-from rumi.platform.chat_ids import LOCAL, ChatIds
+from rumi.platform.chat_ids import ChatIds
 from rumi.platform.texts import stopping as stop_texts
 from rumi.platform.texts.translation import error_text
 from rumi.store.journal.records import Incoming
@@ -52,7 +52,7 @@ class Everything:
 
     async def command(self, message: Incoming, language: Language, command: ChatCommand) -> str:
         """Execute `/stop all` for an admin, or for the owner of this installation."""
-        if not (message.admin or self.ids.owner_of(message.chat) == LOCAL):
+        if not may_stop_everything(message, self.ids):
             await trio.lowlevel.checkpoint()
             refused = gettext(
                 language, "Only an admin may stop everything. /stop stops what I am doing here."

@@ -10,6 +10,10 @@ over a channel of capacity 0: if the worker is not receiving, the chat is busy. 
 replies to a new message that it is busy, or queues the message for a later turn. A queued message is already
 judged, but stays open in the journal (without a reply), so that recovery replies to it if the chat ends for
 any reason.
+
+A message may come in pieces (`rumi.chats.pieces`). If more is likely to come, an idle chat holds the message
+for a moment; held messages are open in the journal, too. A piece that comes later is added to the turn of the
+first one, as long as that turn has done nothing.
 """
 
 import math
@@ -22,20 +26,25 @@ from typing import TypeAlias
 import trio
 
 from actors import Actor, Request, answers
-from rumi.agent.prompts.message_entries import fetched
+from rumi.agent.prompts.message_entries import described, fetched
 from rumi.chats.commands import (
+    EVERYTHING,
     FILES,
     FILES_NO,
     FILES_YES,
+    QUEUE_DROP,
+    QUEUE_DROP_ALL,
     ChatCommand,
     CommandName,
     UnknownCommand,
     is_stop,
+    may_stop_everything,
     parse_chat_command,
     reset_of,
 )
 from rumi.chats.events import Replied, TurnState
 from rumi.chats.jobs import EndedBy, Job, JobKind, JobQueue
+from rumi.chats.pieces import LATE_S, MOST_PARTS, belong, hold_s, whole, window_s
 from rumi.chats.recovery import CrashReplies
 from rumi.chats.services import ChatServices, handler_for
 from rumi.chats.session import ChatSession
@@ -48,6 +57,7 @@ from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts import tasks as task_texts
 from rumi.platform.texts import telegram as telegram_texts
 from rumi.platform.texts import undo as undo_texts
+from rumi.platform.texts import waiting as waiting_texts
 from rumi.store.journal.inbox import open_messages
 from rumi.store.journal.outbox import settle
 from rumi.store.journal.records import Button, FinalReply, Incoming
@@ -127,14 +137,16 @@ class Chat(Actor[ChatMessage]):
         self._crash_replies = replies
         self._whole_status = whole_status
         self._session = ChatSession(chat_id, journal, max_tokens, self.start_soon)
-        self._worker = Worker(chat_id, services, self._session)
+        self._queue = JobQueue(context.settings.chat.queue_length)
+        self._worker = Worker(chat_id, services, self._session, self._queue)
         self._summing = Summing(self._session, journal, context.model_for, max_tokens)
         self._cursor = services.pending.cursor(chat_id)
         self._catching_up = False
         self._leaving = False
         self._withdrawn: frozenset[int] = frozenset()
         self._job: Job | None = None
-        self._queue = JobQueue(context.settings.chat.queue_length)
+        self._held: Job | None = None  # a turn that waits a moment for more parts of its message
+        self._held_until = 0.0
         self._jobs, self._taken = trio.open_memory_channel[Job](0)
         self._offered: Offered | None = None
         self._replies, self._unsent = trio.open_memory_channel[
@@ -196,7 +208,7 @@ class Chat(Actor[ChatMessage]):
         """Return the job, its phase and its age as one line."""
         job = self._job
         if job is None:
-            return ""
+            return "" if self._held is None else f"turn {self._held.turn}: waiting for more parts"
         phase = phase_of(job, self._state())
         queued = f", {len(self._queue)} queued" if self._queue else ""
         return f"{job.kind} {job.turn}: {phase}, {self._context.now() - job.since:.0f} s{queued}"
@@ -241,8 +253,10 @@ class Chat(Actor[ChatMessage]):
         Queued messages stay open in the journal, where the next worker finds them.
         """
         self._leaving = True
-        # The next worker replies to queued messages, so this process must not wait for their replies.
+        # The next worker replies to waiting messages, so this process must not wait for their replies.
         pending, waits = self._services.pending, self._queue.drop()
+        if self._held is not None:
+            waits, self._held = [*waits, *self._held.messages], None
         if self._chat in pending.unreplied:
             pending.unreplied[self._chat].difference_update(waits)
         return self._job is None and not self._replies.statistics().current_buffer_used
@@ -307,8 +321,10 @@ class Chat(Actor[ChatMessage]):
         Messages in `of` that the chat has not judged yet are recorded. Their turns, like queued turns, end as
         soon as they begin.
         """
+        if self._held is not None and (of is None or not of.isdisjoint(self._held.messages)):
+            self._release()
         self._queue.end(by, of)
-        if of is None or (self._job is not None and self._job.message.id in of):
+        if of is None or (self._job is not None and not of.isdisjoint(self._job.messages)):
             self._end_turn(by)
         if of is not None:
             self._withdrawn = frozenset(
@@ -319,6 +335,9 @@ class Chat(Actor[ChatMessage]):
         if message.ready:  # a result with its final text: never a command, whatever the text looks like
             self._offer(self._new_job("result", message, message.text))
             return
+        if message.corrected:
+            self._correct(message)
+            return
         plain = message.by_hand and not fetched(message.attachments)
         match parse_chat_command(message.text) if plain else None:
             case None:
@@ -326,10 +345,11 @@ class Chat(Actor[ChatMessage]):
                 if refused:
                     self._reply(message, refused)
                 elif not self._answers_offer(message) and not self._answers(message):
-                    self._offer(self._new_job("turn", message, message.text))
+                    self._say(message)
             case UnknownCommand(name, meant):
                 self._reply(message, reply_texts.unknown_command(self._language(message), name, meant))
             case ChatCommand(name, rest) as command:
+                self._release()  # a command is about what came before it
                 self._offered = None  # a later yes must not answer what a command has settled
                 handler, language = handler_for(self._services.handlers, command), self._language(message)
                 refused = self._context.people.refusal(
@@ -337,6 +357,8 @@ class Chat(Actor[ChatMessage]):
                 )
                 if refused:
                     self._reply(message, refused)
+                elif command.handler == EVERYTHING and not may_stop_everything(message, self._context.ids):
+                    self._stop(message, drop=True)
                 elif handler is not None:
                     self._reply(message, partial(handler.command, message, language, command))
                 else:
@@ -346,6 +368,8 @@ class Chat(Actor[ChatMessage]):
         match name:
             case "stop":
                 self._stop(message)
+            case "queue":
+                self._show_queue(message, rest)
             case "reset":
                 self._hear_reset(message, reset_of(rest))
             case "new" | "retry" | "undo":
@@ -398,6 +422,95 @@ class Chat(Actor[ChatMessage]):
             message = replace(message, text=text)
         return Job(kind, message, self._context.now(), language, seen=seen)
 
+    # Messages in pieces
+
+    def _say(self, message: Incoming) -> None:
+        """Begin a turn with the message, or add the message to those that it belongs to."""
+        at = self._came_at(message)
+        if self._adds(message, at):
+            return
+        self._release()
+        job = self._new_job("turn", message, message.text)
+        job.parts, job.last_at = [message], at
+        if self._job is not None or not self._hold(job):
+            self._offer(job)
+
+    def _adds(self, message: Incoming, at: float) -> bool:
+        """Add the message to the held, running or waiting turn whose message it is a part of, if any."""
+        if not self._together_s:
+            return False
+        user = message.user
+        for job in (self._held, self._queue.last(user), self._job):
+            if job is None or not job.parts or not job.takes_parts or len(job.parts) >= MOST_PARTS:
+                continue
+            last, gap_s = job.parts[-1], at - job.last_at
+            if not belong(last, message) or gap_s > window_s(last, message, self._together_s):
+                continue
+            parts = (*job.parts, message)
+            job.add(message, whole(parts, self._context.settings.session.handed_chars), at)
+            if job is self._held and not self._hold(job):
+                self._release()
+            return True
+        return False
+
+    def _correct(self, correction: Incoming) -> None:
+        """Replace the text of a message whose turn has done nothing yet; otherwise say that it is late."""
+        language = self._language(correction)
+        fits = not self._context.people.refusal(correction, language)
+        fits = fits and parse_chat_command(correction.text) is None
+        for job in (self._held, *self._queue.waiting, self._job) if fits else ():
+            if job is None or not job.takes_parts:
+                continue
+            for index, part in enumerate(job.parts):
+                if part.id == correction.corrected:
+                    job.parts[index] = replace(part, text=correction.text)
+                    most = self._context.settings.session.handed_chars
+                    job.correct(correction, whole(job.parts, most))
+                    return
+        self._reply(correction, waiting_texts.too_late(language))
+
+    def _hold(self, job: Job) -> bool:
+        """Let the turn wait for more parts if some are likely to come; return False if not.
+
+        The messages of the turn lie in the journal without a reply, so that an end of the process loses none.
+        """
+        wait_s = hold_s(job.parts[-1], self._together_s)
+        self._held_until = max(self._held_until, job.last_at + wait_s) if wait_s else 0.0
+        if self._held_until <= trio.current_time():
+            return False
+        if self._held is None:
+            self._held = job
+            self.start_soon(self._release_later, job)
+        return True
+
+    async def _release_later(self, job: Job) -> None:
+        await trio.sleep_until(self._held_until)
+        if self._held is not job:
+            return
+        if trio.current_time() < self._held_until:  # another part has come meanwhile
+            self.start_soon(self._release_later, job)
+        else:
+            self._release()
+
+    def _release(self) -> None:
+        """Let the held turn begin."""
+        held, self._held, self._held_until = self._held, None, 0.0
+        if held is not None:
+            self._offer(held)
+
+    def _came_at(self, message: Incoming) -> float:
+        """Return the time on trio's clock at which the message came; for one that has waited, in the past."""
+        late_s = self._context.now() - message.received if message.received else 0.0
+        return trio.current_time() - (late_s if late_s > LATE_S else 0.0)
+
+    @property
+    def _steers(self) -> bool:
+        return self._context.settings.chat.when_busy == "steer"
+
+    @property
+    def _together_s(self) -> float:
+        return self._context.settings.chat.together_s
+
     def _language(self, message: Incoming) -> Language:
         return message.language or self._context.language
 
@@ -414,26 +527,59 @@ class Chat(Actor[ChatMessage]):
                 return
             ends = self._job is not None and self._job.ended_by == "interrupted"
             if self._queue.takes(job) and not ends:  # a process that is shutting down begins no turns
-                self._services.publisher.publish(self._chat, job.turn, self._queue.add(job))
+                steered = self._job if self._steers else None
+                self._services.publisher.publish(self._chat, job.turn, self._queue.add(job, steered))
             else:
                 busy = undo_texts.undo_is_busy if job.kind == "undo" else reply_texts.busy
-                self._reply(job.message, busy(job.language))
+                self._reply(job.message, busy(job.language), job.further)
         else:
             self._job = job
 
-    def _stop(self, message: Incoming) -> None:
-        job, dropped, language = self._end_turn("stopped"), self._queue.drop(), self._language(message)
-        running = self._services.running_tasks(self._chat)
-        note = task_texts.tasks_go_on(language, running) if running else ""
+    def _stop(self, message: Incoming, *, drop: bool = False) -> None:
+        """Stop the turn. What waits comes next, and the reply says so; with `drop`, it is dropped."""
+        was, job, language = self._job, self._end_turn("stopped"), self._language(message)
+        dropped = self._queue.drop() if drop else []
+        running, waits = self._services.running_tasks(self._chat), self._queue.texts
+        notes = (
+            waiting_texts.comes_next(language, waits) if waits else "",
+            task_texts.tasks_go_on(language, running) if running else "",
+        )
+        note = "\n\n".join(filter(None, notes))
         if job is not None:
             job.drop(dropped)
             job.note = note
             job.joined.append(message.id)
-        elif dropped:  # the turn before them is just over
-            said = (reply_texts.stopped(language), reply_texts.dropped(language, len(dropped)), note)
-            self._reply(message, "\n\n".join(filter(None, said)), dropped)
+            return
+        ended = waiting_texts.just_ended if was is not None and waits else reply_texts.nothing_running
+        first = reply_texts.dropped(language, len(dropped)) if dropped else ended(language)
+        self._reply(message, "\n\n".join(filter(None, (first, note))), dropped)
+
+    def _show_queue(self, message: Incoming, rest: str) -> None:
+        """List what waits, or drop a part of it. A message is dropped by its sender or by an admin."""
+        language, waiting = self._language(message), self._queue.waiting
+        verb, _, which = rest.casefold().partition(" ")
+        if verb != QUEUE_DROP:
+            self._reply(message, waiting_texts.waiting_list(language, self._queue.texts))
+            return
+        which = which.strip()
+        everything = which == QUEUE_DROP_ALL
+        chosen = waiting
+        if not everything:
+            number = int(which) if which.isdecimal() else 0
+            chosen = waiting[number - 1 : number] if number else []
+        mine = [job for job in chosen if message.admin or job.message.user == message.user]
+        for job in mine:
+            self._queue.remove(job)
+        numbers = [number for job in mine for number in job.messages]
+        if not chosen:
+            said = waiting_texts.not_waiting(language, which)
+        elif not mine:
+            said = waiting_texts.not_yours_to_drop(language)
+        elif everything:
+            said = reply_texts.dropped(language, len(mine))
         else:
-            self._reply(message, "\n\n".join(filter(None, (reply_texts.nothing_running(language), note))))
+            said = waiting_texts.dropped_one(language, described(mine[0].message))
+        self._reply(message, said, numbers)
 
     def _end_turn(self, by: EndedBy) -> Job | None:
         """Cancel the running turn and return its job; None if nothing can be cancelled.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final, Literal, TypeAlias, cast, get_args
 
+from rumi.platform.chat_ids import LOCAL, ChatIds
 from rumi.platform.texts import questions as question_texts
 from rumi.store.journal.records import Incoming
 
@@ -13,6 +14,7 @@ CommandName: TypeAlias = Literal[
     "start",
     "help",
     "stop",
+    "queue",
     "new",
     "reset",
     "status",
@@ -70,6 +72,9 @@ HANDLER_NAMES: Final[Mapping[CommandName, str]] = {
     "unshare": PEOPLE,
 }
 """The names of the handlers of commands in `ChatServices.handlers`; chats handle all other commands."""
+
+QUEUE_DROP: Final = "drop"
+QUEUE_DROP_ALL: Final = "all"
 
 FILES = "files"
 """The argument of a `/reset` that also deletes the files."""
@@ -155,6 +160,11 @@ def goes_on(message: Incoming) -> bool:
         return False
     command = parse_chat_command(message.text)
     return isinstance(command, ChatCommand) and command.name == "continue"
+
+
+def may_stop_everything(message: Incoming, ids: ChatIds) -> bool:
+    """Return True if a `/stop all` of the sender stops everything, not only what waits in its chat."""
+    return message.admin or ids.owner_of(message.chat) == LOCAL
 
 
 def is_stop(message: Incoming) -> bool:

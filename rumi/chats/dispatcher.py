@@ -64,6 +64,7 @@ class Dispatcher:
             language,
             services.handlers,
             services.context.people,
+            services.context.settings.chat.together_s,
         )
         # Recovery starts before the chats: it reads the last message number of earlier processes, where the
         # cursors of chats begin.

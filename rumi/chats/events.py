@@ -59,6 +59,20 @@ class TurnStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class TurnRestarted:
+    """Further messages became parts of a turn that had done nothing yet: the turn begins again with all.
+
+    Text that was shown so far is void. `text` is the text of all parts, `messages` are the numbers of the
+    messages that the turn answers, and `origin` and `outside` replace those of `TurnStarted`.
+    """
+
+    text: str
+    messages: tuple[int, ...]
+    origin: int | None = None
+    outside: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Queued:
     """A message was put into the queue, at position `place`, because a turn is already running.
 
@@ -104,7 +118,7 @@ class Moved:
     back: bool
 
 
-Happening: TypeAlias = TurnStarted | TurnEvent | Queued | Replied | Moved
+Happening: TypeAlias = TurnStarted | TurnRestarted | TurnEvent | Queued | Replied | Moved
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +189,11 @@ class TurnState:
                 return self
             case _ if self.finished is not None:
                 return self
+            case TurnRestarted(text, messages, origin, outside):
+                if self.started is None:
+                    return self
+                what = replace(self.started.what, text=text, origin=origin, outside=outside)
+                return TurnState(self.turn, At(what, self.started.time), queued=self._left(*messages))
             case Thinking() | Discarded() as thinking:
                 return TurnState(
                     self.turn, self.started, At(thinking, time), listed=self.listed, queued=self.queued
@@ -290,7 +309,7 @@ def _without(id: str, calls: Mapping[str, T]) -> dict[str, T]:
 
 # The encoding. Attached clients get all of it; `chat --json`, live events and the audit log some fields.
 
-VERSION: Final = 8
+VERSION: Final = 9
 """Version of the JSON encoding of events.
 
 Increase it when a kind is added or removed, or a field is removed or changes its meaning; not for new fields.
@@ -298,6 +317,7 @@ Increase it when a kind is added or removed, or a field is removed or changes it
 
 KINDS: Final[Mapping[str, type[Any]]] = {
     "turn_started": TurnStarted,
+    "turn_restarted": TurnRestarted,
     "thinking": Thinking,
     "text": TextDelta,
     "discarded": Discarded,

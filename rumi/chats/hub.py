@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from typing import TypeAlias
 
 from rumi.agent.events import ConfirmationAsked, ConfirmationEnded, ToolFinished, ToolStarted, TurnFinished
-from rumi.chats.events import ChatEvent, Replied, TurnStarted, TurnState
+from rumi.chats.events import ChatEvent, Replied, TurnRestarted, TurnStarted, TurnState
 from rumi.models.model import TextDelta, Waiting
 from rumi.platform.topic import Backlog, Subscription, Topic
 from rumi.texts import Language
@@ -28,7 +28,9 @@ HubSubscription: TypeAlias = Subscription[ChatEvent]
 def _characters(event: ChatEvent) -> int:
     """Return the number of characters in the long texts of an event; 0 for events without such texts."""
     match event.what:
-        case TextDelta(text) | TurnStarted(text) | Replied(_, _, text) | TurnFinished(_, text):
+        case TextDelta(text) | TurnStarted(text) | TurnRestarted(text):
+            return len(text)
+        case Replied(_, _, text) | TurnFinished(_, text):
             return len(text)
         case ToolStarted(call, _):
             return 2 * len(call.arguments)

@@ -1,17 +1,20 @@
 """The jobs that a chat's worker runs, and the queue in which they wait."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 import trio
 
-from rumi.agent.prompts.message_entries import fetched
+from rumi.agent.prompts.message_entries import described, fetched
+from rumi.agent.turn_input import TurnMessage
 from rumi.chats.events import Queued, turn_of
+from rumi.chats.pieces import same_way
 from rumi.platform.texts import questions as question_texts
 from rumi.platform.texts import replies as reply_texts
+from rumi.platform.texts import waiting as waiting_texts
 from rumi.platform.texts.questions import Verdict
-from rumi.store.journal.records import Incoming
+from rumi.store.journal.records import Attachment, Incoming
 from rumi.texts import Language
 
 JobKind: TypeAlias = Literal["turn", "retry", "continue", "undo", "new", "reset", "result", "answer"]
@@ -58,12 +61,16 @@ class Job:
     `sealed`.
 
     `message` is the message that the job handles; the message of a retry has its own number and the earlier
-    message's text. `joined` are additional messages that share the final reply: stops, answers to questions,
-    and messages that were dropped from the queue behind the job; `dropped` is the number of dropped messages.
+    message's text. The message of a turn consists of `parts`, which the mailbox loop adds; the last one came
+    at `last_at` on trio's clock. After the worker has `opened` the turn, another part cancels the `attempt`,
+    and the turn begins `again`. A `fixed` turn has done something and takes no more parts. `joined` are
+    additional messages that share the final reply: stops, answers to questions, and messages that were
+    dropped from the queue behind the job; `dropped` is the number of dropped messages.
     `stage` names the job's current step before or after its turn. `note` is appended to the final reply, and
     the `still_running` background commands, which ended with the turn; `shows` lists files from tools that
     the user should see. `allowed` tells the model which parked tool calls a person has approved; the turn may
     make these calls. `seen` are the parked calls that the user had been asked about before answering.
+    `brought` are the history messages of attachments that were fetched. An `alone` job steers no other.
     """
 
     kind: JobKind
@@ -84,6 +91,14 @@ class Job:
     shows: dict[str, None] = field(default_factory=dict)
     allowed: str = ""
     seen: frozenset[int] = frozenset()
+    parts: list[Incoming] = field(default_factory=list)
+    last_at: float = 0.0
+    opened: bool = False
+    again: bool = False
+    fixed: bool = False
+    attempt: trio.CancelScope = field(default_factory=trio.CancelScope)
+    alone: bool = False
+    brought: dict[Attachment, TurnMessage] = field(default_factory=dict)
 
     @property
     def turn(self) -> str:
@@ -98,7 +113,39 @@ class Job:
     @property
     def messages(self) -> tuple[int, ...]:
         """The numbers of all messages that share this job's final reply."""
-        return (self.message.id, *self.joined)
+        return (self.message.id, *self.further, *self.joined)
+
+    @property
+    def further(self) -> tuple[int, ...]:
+        """The numbers of the parts after the first."""
+        return tuple(part.id for part in self.parts[1:])
+
+    @property
+    def takes_parts(self) -> bool:
+        """Return True if more parts of the message can still be added: it is a turn that has done nothing."""
+        over = self.sealed or self.fixed or self.scope.cancel_called or self.then is not None
+        return self.kind == "turn" and not over
+
+    def add(self, part: Incoming, message: Incoming, at: float) -> None:
+        """Add a part, which makes the job's message `message`; if the turn has begun, let it begin again."""
+        self.parts.append(part)
+        self.last_at = at
+        self._change(message)
+
+    def correct(self, correction: Incoming, message: Incoming) -> None:
+        """Take a correction of a part, which makes the job's message `message`; see `add`.
+
+        The correction shares the final reply.
+        """
+        self.joined.append(correction.id)
+        if message != self.message:
+            self._change(message)
+
+    def _change(self, message: Incoming) -> None:
+        self.message = message
+        if self.opened:
+            self.again = True
+            self.attempt.cancel()
 
     def end(self, by: EndedBy) -> None:
         """Cancel the job for a reason. If it is called again, the first reason stays."""
@@ -152,6 +199,11 @@ class JobQueue:
         """Queue a job regardless of the limit: a task's result, or another job that must not be rejected."""
         (self._results if job.kind == "result" else self._jobs).append(job)
 
+    def steering(self, running: Job) -> Job | None:
+        """Return the first waiting turn whose message may steer the running turn: it has the same sender."""
+        waiting = (job for job in self.waiting if job.parts and not job.alone)
+        return next((job for job in waiting if same_way(job.message, running.message)), None)
+
     def takes(self, job: Job) -> bool:
         """Return True if the job may be queued: it is a turn, and the queue is not full.
 
@@ -161,11 +213,21 @@ class JobQueue:
         answers = not fetched(said.attachments) and question_texts.yes_or_no(said.text) is not None
         return job.kind == "turn" and not answers and len(self) < self.most
 
-    def add(self, job: Job) -> Queued:
-        """Queue the job and return the event that tells the sender the position in the queue."""
+    def add(self, job: Job, running: Job | None = None) -> Queued:
+        """Queue the job and return the event that tells the sender the position in the queue.
+
+        The `running` turn is the one that the job may steer; None if no turn can be steered.
+        """
         self._jobs.append(job)
         position, said = len(self), job.message
-        return Queued(said.id, reply_texts.queued(job.language, position, self.most), position, said.origin)
+        text = reply_texts.queued(job.language, position, self.most)
+        if running is not None and self.steering(running) is not None and same_way(said, running.message):
+            text = waiting_texts.steers(job.language)
+        return Queued(said.id, text, position, said.origin)
+
+    def last(self, user: int | None) -> Job | None:
+        """Return the last waiting job of this person."""
+        return next((job for job in reversed(self._jobs) if job.message.user == user), None)
 
     def next(self, now: float) -> Job | None:
         """Remove and return the first job, or return None if there is none. `now` becomes its start time."""
@@ -175,6 +237,20 @@ class JobQueue:
             job.since = now
         return job
 
+    @property
+    def waiting(self) -> Sequence[Job]:
+        """Return the waiting jobs in order, except those that will end as soon as they begin."""
+        return [job for job in self._jobs if not job.scope.cancel_called]
+
+    @property
+    def texts(self) -> list[str]:
+        """Return a short description of each waiting message."""
+        return [described(job.message) for job in self.waiting]
+
+    def remove(self, job: Job) -> None:
+        """Remove a waiting job. The caller must reply to its messages."""
+        self._jobs.remove(job)
+
     def drop(self, before: int | None = None) -> list[int]:
         """Drop all messages, or those that came `before` a message; return their numbers.
 
@@ -182,14 +258,14 @@ class JobQueue:
         """
         dropped = [job for job in self._jobs if before is None or job.message.id < before]
         self._jobs = [job for job in self._jobs if job not in dropped]
-        return [job.message.id for job in dropped]
+        return [number for job in dropped for number in job.messages]
 
-    def end(self, by: EndedBy, of: Collection[int] | None) -> None:
+    def end(self, by: EndedBy, of: frozenset[int] | None) -> None:
         """Cancel all queued jobs, or only the jobs `of` these messages.
 
         A cancelled job stays in the queue. When it is next, it begins and ends at once, so that its history
         entry states the reason.
         """
         for job in self._jobs:
-            if of is None or job.message.id in of:
+            if of is None or not of.isdisjoint(job.messages):
                 job.end(by)

@@ -23,6 +23,7 @@ _OUTCOME = "result.ok result.exit_code result.duration_ms result.truncated"
 
 RECORDED = {
     "turn_started": "turn_started message outside",
+    "turn_restarted": "turn_restarted messages outside",
     "queued": "queued message place",
     "waiting": "waiting seconds why",
     "usage": f"model_call model {_USAGE}",
@@ -109,7 +110,7 @@ class PendingMessages:
         if self.worker is None or cursor.adopted:
             return
         cursor.adopted = True
-        begun = max((message.id for message in open_messages if message.turn), default=0)
+        begun = max((message.id for message in open_messages if message.turn or message.part_of), default=0)
         for message in open_messages:
             answers = message.by_hand and not message.turn and yes_or_no(message.text) is not None
             if begun and message.id > begun:

@@ -14,6 +14,7 @@ from rumi.chats.asking import asking
 from rumi.chats.commands import ChatCommand, UnknownCommand, asks_first, parse_chat_command
 from rumi.chats.events import Replied, turn_of
 from rumi.chats.people.people import People
+from rumi.chats.pieces import regrouped
 from rumi.chats.publishing import PendingMessages, Publisher
 from rumi.chats.services import CommandHandler, handler_for
 from rumi.chats.session import ending
@@ -21,10 +22,11 @@ from rumi.chats.undoing import undo_reply
 from rumi.platform.texts import operating as operation_texts
 from rumi.platform.texts import questions as question_texts
 from rumi.platform.texts import replies as reply_texts
+from rumi.platform.texts import waiting as waiting_texts
 from rumi.store.journal.inbox import count_messages, load_chat, open_chats
 from rumi.store.journal.outbox import settle, undelivered_replies
 from rumi.store.journal.parked import keep_parked
-from rumi.store.journal.records import ChatRecord, FinalReply, HistoryEntry, Incoming, Parked, Reason
+from rumi.store.journal.records import ChatRecord, FinalReply, HistoryEntry, Incoming, Parked, Reason, joined
 from rumi.store.journal.transaction import JournalMessage
 from rumi.store.journal.undo import find_undo
 from rumi.texts import Language
@@ -51,7 +53,7 @@ class CrashReplies:
     """Sends replies on behalf of chats that crashed, or that an earlier process served.
 
     `failed` holds the chats that reached their restart limit; a chat is removed from it when the chat next
-    works on a message.
+    works on a message. `together_s` is the setting of that name.
     """
 
     journal: ActorRef[JournalMessage]
@@ -61,6 +63,7 @@ class CrashReplies:
     language: Language
     handlers: Mapping[str, CommandHandler]
     people: People = field(default_factory=People)
+    together_s: float = 0.0
 
     async def recover(self, chat: str, record: ChatRecord, parked: ParkedCalls) -> tuple[HistoryEntry, ...]:
         """Reply to judged messages that have no reply; return history entries for the missing answers.
@@ -74,16 +77,26 @@ class CrashReplies:
         for message in left:  # those of an earlier process as well: otherwise their reply is not published
             self.pending.add(chat, message.id)
         entries: tuple[HistoryEntry, ...] = ()
-        for message, answers in _with_answers(left):
-            entries += await self._settle(record.session, message, answers, parked)
+        groups = {group[0].id: group for group in regrouped(left, self.together_s)}
+        for message, answers in _with_answers([joined(group) for group in groups.values()]):
+            parts = tuple(part.id for part in groups[message.id][1:])
+            entries += await self._settle(record.session, message, parts, answers, parked)
         return entries
 
     async def _settle(
-        self, session: int, message: Incoming, answers: tuple[int, ...], parked: ParkedCalls
+        self,
+        session: int,
+        message: Incoming,
+        parts: tuple[int, ...],
+        answers: tuple[int, ...],
+        parked: ParkedCalls,
     ) -> tuple[HistoryEntry, ...]:
-        """Reply to one message and to the `answers` that share its reply; return its history entries."""
+        """Reply to one message, to its further `parts` and to the `answers` that share its reply.
+
+        Return the history entries of the message.
+        """
         chat, language = message.chat, message.language or self.language
-        messages = (message.id, *answers)
+        messages = (message.id, *parts, *answers)
         if message.ready:
             entries = result_entries(message)
             reply = asking(FinalReply(messages, message.text, None, session, entries), parked, language)
@@ -92,6 +105,11 @@ class CrashReplies:
             replied = Replied(delivery, messages, reply.text, task=message.task, schedule=message.schedule)
             self.publisher.reply(chat, "", replied)
             return entries
+        if message.corrected:  # the message that it corrects has its reply
+            text = waiting_texts.too_late(language)
+            delivery = await self.journal.ask(settle(chat, FinalReply(messages, text)))
+            self.publisher.reply(chat, "", Replied(delivery, messages, text))
+            return ()
         # An earlier process judged messages up to `earlier`: its end interrupted them. This process judged
         # later ones, so a crash of the chat ended them.
         crashed = message.id > self.pending.cursor(chat).earlier
@@ -113,7 +131,8 @@ class CrashReplies:
         entries = (*asked, ending(turn, reason))
         if message.apart:  # the turn has a history of its own, or none if it was not begun
             session, entries = 0, entries if message.turn else ()
-        reply = asking(FinalReply(messages, text, reason, session, entries), parked, language)
+        reply = FinalReply(messages, text, reason, session, entries, parts=parts)
+        reply = asking(reply, parked, language)
         delivery = await self.journal.ask(settle(chat, reply))
         parked.note_asked(reply.asked)
         replied = Replied(delivery, messages, reply.text, schedule=message.schedule)

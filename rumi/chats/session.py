@@ -29,7 +29,7 @@ from rumi.store.journal.history import (
     shorten_history,
     summarize,
 )
-from rumi.store.journal.inbox import load_chat
+from rumi.store.journal.inbox import extend_turn, load_chat
 from rumi.store.journal.parked import keep_parked, load_parked
 from rumi.store.journal.records import ChatRecord, HistoryEntry, Parked, Reason, Summary
 from rumi.store.journal.transaction import JournalMessage
@@ -300,6 +300,20 @@ class ChatSession:
         entry = HistoryEntry(turn, added.message, added.tainted, added.links)
         self.remember(entry)
         await self._store(append_history(self.chat, self.session, (entry,)))
+
+    async def extend_turn(
+        self, message: int, entries: tuple[HistoryEntry, ...], parts: tuple[int, ...], *, afresh: bool
+    ) -> None:
+        """Add entries to the running turn, because messages have come that are `parts` of its `message`.
+
+        With `afresh`, the turn has done nothing yet, and the entries replace its entries. On cancellation
+        this is still stored.
+        """
+        turn = self.turn
+        if afresh:
+            self.entries = tuple(entry for entry in self.entries if entry.turn != turn)
+        self.remember(*entries)
+        await self._store(extend_turn(self.chat, message, turn, self.session, entries, parts, afresh))
 
     async def written(self) -> None:
         """Wait until everything is on the disk that cancelled calls were writing."""

@@ -20,6 +20,8 @@ from rumi.agent.prompts.message_entries import (
     beyond_last_exchange,
     described,
     fetched,
+    has_outside_text,
+    meanwhile,
     opening,
     result_entries,
     to_fetch,
@@ -37,8 +39,8 @@ from rumi.agent.turn_input import TurnMessage
 from rumi.chats.asking import asking, hear
 from rumi.chats.commands import FILES, FILES_YES, answer_in, goes_on
 from rumi.chats.context import ChatView
-from rumi.chats.events import Replied, TurnStarted
-from rumi.chats.jobs import Asked, Job
+from rumi.chats.events import Replied, TurnRestarted, TurnStarted
+from rumi.chats.jobs import Asked, Job, JobQueue
 from rumi.chats.recorder.recorder import recorded
 from rumi.chats.services import ChatServices, ChatShell
 from rumi.chats.session import ChatSession, ending
@@ -90,11 +92,14 @@ class Done:
 class Worker:
     """Runs the jobs of one chat."""
 
-    def __init__(self, chat_id: str, services: ChatServices, chat_session: ChatSession) -> None:
+    def __init__(
+        self, chat_id: str, services: ChatServices, chat_session: ChatSession, queue: JobQueue
+    ) -> None:
         self._chat = chat_id
         self._services = services
         self._context = services.context
         self._session = chat_session
+        self._queue = queue
         self._publish = partial(services.publisher.publish, chat_id)
         self._shell = ChatShell(chat_id, services.sandboxes, chat_session, services.undo)
         self.undoing = Undoing(services, chat_session)
@@ -140,11 +145,12 @@ class Worker:
         nothing = await self._begin(job)
         if nothing is not None:
             job.sealed = True
-            return Done(await self._settle(FinalReply(job.messages, job.final_reply(nothing))))
+            reply = FinalReply(job.messages, job.final_reply(nothing), parts=job.further)
+            return Done(await self._settle(reply))
         finished = None
         with job.scope:
             await trio.lowlevel.checkpoint()  # after a `/stop` that came during `_begin`, start no work
-            finished = await self._turn(job)
+            finished = await self._attempts(job)
         # Outside of the scope as well: a stopped turn also has to end its processes before its reply.
         unconfirmed = await self._quiet(job)
         if unconfirmed is None:  # otherwise a process may still write to the files
@@ -163,6 +169,35 @@ class Worker:
         self._session.turn = ""
         self._session.step_back()
         return done
+
+    async def _attempts(self, job: Job) -> TurnFinished:
+        """Run the turn. If parts of its message come while it has done nothing yet, begin it again."""
+        while True:
+            while job.again:
+                job.again = False
+                await self._begin_again(job)
+            finished = None
+            with trio.CancelScope() as job.attempt:
+                finished = await self._turn(job)
+            if finished is not None and not job.again:
+                job.fixed = True
+                return finished
+
+    async def _begin_again(self, job: Job) -> None:
+        """Replace the beginning of the turn, which has done nothing, by one with all parts of its message."""
+        job.note = ""
+        await self._leave_out_last_exchange(job)
+        said, entries = job.message, self._opening(job)
+        await self._session.extend_turn(said.id, entries, job.further, afresh=True)
+        self._publish(job.turn, TurnRestarted(said.text, job.messages, said.origin, has_outside_text(said)))
+
+    def _opening(self, job: Job) -> tuple[HistoryEntry, ...]:
+        """Return the history entries of the job's message; from now on, more parts begin the turn again."""
+        job.opened = True
+        entries = opening(job.turn, job.message)
+        if self._context.people.distrusts(job.message):
+            return tuple(replace(entry, tainted=True) for entry in entries)
+        return entries
 
     async def _turn(self, job: Job) -> TurnFinished:
         """Fetch the attachments of the message, then run the turn of the agent.
@@ -184,7 +219,12 @@ class Worker:
             return TurnFinished(
                 "model_error", telegram_texts.not_brought(job.language, error_text(job.language, error))
             )
-        store = partial(self._session.append, job.turn)
+
+        async def store(message: TurnMessage) -> None:
+            await trio.lowlevel.checkpoint_if_cancelled()  # another part has come: this step does not count
+            job.fixed = True
+            await self._session.append(job.turn, message)
+
         limits = self._context.turn_limits(job.message)
         await self._prepare_tools(job)
         tools, withheld = self._context.people.tools(job.message, self._tools_for(job))
@@ -213,9 +253,12 @@ class Worker:
             partial(self._shell.keep, job.turn),
             checks=checks,
         )
+        if self._context.settings.chat.when_busy == "steer":
+            begin = replace(begin, meanwhile=partial(self._said_meanwhile, job, model))
         watch = partial(self._watch, job)
         with recorded(self._services.recorder, self._chat, job.turn, begin, watch) as (turn_input, watching):
             finished = await run_turn(turn_input, watching, store)
+        job.fixed = job.fixed or not job.again
         if job.shows and self._context.show is not None:
             job.stage = "showing files"
             await self._context.show(self._chat, tuple(job.shows)[:MOST_SHOWN])
@@ -281,33 +324,70 @@ class Worker:
         return any(map(is_whole, chat_session.entries))
 
     async def _bring(self, job: Job, model: Model) -> None:
+        """Fetch the attachments of the job's message, and store what they contain, then the user's text."""
+        if not to_fetch(job.message.attachments):
+            return
+        own = TurnMessage(Message("user", job.message.text), links=urls_in_words(job.message.text))
+        for brought_message in (*await self._attached(job, model), own):
+            if brought_message.message.content.strip():
+                await self._session.append(job.turn, brought_message)
+
+    async def _attached(self, job: Job, model: Model) -> list[TurnMessage]:
+        """Fetch the attachments of the job's message, unless this was done; return what they contain."""
         files = to_fetch(job.message.attachments)
         if not files:
-            return
+            return []
         job.stage = Text("fetching what came with the message")
-        if any(attachment.kind == "file" for attachment in files):
+        if any(attachment.kind == "file" for attachment in files if attachment not in job.brought):
             await self._shell.snapshot_files()
             # Before the file is there, so that no crash can leave an untrusted file without taint.
             await self._session.set_files_tainted(True)
         left, came = self._context.settings.session.handed_chars, list[TurnMessage]()
         for attachment in files:
-            seen = Seen(await self._fetch(attachment))
-            if self._context.seen_of is not None:
-                seen = await self._context.seen_of(self._chat, seen.about, left)
-            left -= len(seen.about)
-            brought_message = attachment_message(attachment, seen.about)
-            # The history stores references; the bytes are loaded from the files for each request.
-            references = tuple(replace(picture, data=b"") for picture in seen.pictures)
-            came.append(
-                replace(brought_message, message=replace(brought_message.message, pictures=references))
-            )
-            if references and not takes_pictures(model):
+            if attachment not in job.brought:  # otherwise fetched before the turn began again
+                job.brought[attachment] = await self._fetched(attachment, left)
+            message = job.brought[attachment]
+            left -= len(message.message.content)
+            came.append(message)
+            if message.message.pictures and not takes_pictures(model):
                 job.note = model_texts.takes_no_pictures(job.language, model.name, self._context.sighted)
-        own = TurnMessage(Message("user", job.message.text), links=urls_in_words(job.message.text))
-        for brought_message in (*came, own):
-            if brought_message.message.content.strip():
-                await self._session.append(job.turn, brought_message)
         job.stage = ""
+        return came
+
+    async def _fetched(self, attachment: Attachment, max_chars: int) -> TurnMessage:
+        """Fetch an attachment; return the history message about it, with at most `max_chars` of its text."""
+        seen = Seen(await self._fetch(attachment))
+        if self._context.seen_of is not None:
+            seen = await self._context.seen_of(self._chat, seen.about, max_chars)
+        message = attachment_message(attachment, seen.about)
+        # The history stores references; the bytes are loaded from the files for each request.
+        references = tuple(replace(picture, data=b"") for picture in seen.pictures)
+        return replace(message, message=replace(message.message, pictures=references))
+
+    async def _said_meanwhile(self, job: Job, model: Model) -> Sequence[TurnMessage]:
+        """Take what the sender of the turn has said meanwhile from the queue, and store it with the turn."""
+        heard: list[TurnMessage] = []
+        while (waiting := self._queue.steering(job)) is not None:
+            try:
+                brought = await self._attached(waiting, model)
+            except RumiError:  # its own turn reports it
+                waiting.alone = True
+                continue
+            await trio.lowlevel.checkpoint_if_cancelled()
+            if waiting not in self._queue.waiting:  # dropped while its files were fetched
+                continue
+            self._queue.remove(waiting)
+            job.fixed = True
+            job.joined += waiting.messages
+            job.note = "\n\n".join(filter(None, (job.note, waiting.note)))
+            said = meanwhile(waiting.message, brought)
+            if self._context.people.distrusts(waiting.message):
+                said = tuple(replace(message, tainted=True) for message in said)
+            heard += said
+            entries = tuple(HistoryEntry(job.turn, one.message, one.tainted, one.links) for one in said)
+            parts = (waiting.message.id, *waiting.further)
+            await self._session.extend_turn(job.message.id, entries, parts, afresh=False)
+        return heard
 
     async def _fetch(self, attachment: Attachment) -> str:
         """Fetch an attachment; return its text.
@@ -382,6 +462,7 @@ class Worker:
             self._session.due,
             tuple(notices),
             buttons=buttons,
+            parts=job.further,
         )
         return asking(reply, self._session.parked, job.language)
 
@@ -441,18 +522,18 @@ class Worker:
             asked = (HistoryEntry(job.turn, Message("system", GO_ON), chat_session.tainted),)
         else:
             await self._leave_out_last_exchange(job)
-            asked = opening(job.turn, job.message)
+            asked = self._opening(job)
         if self._context.people.distrusts(job.message):
             asked = tuple(replace(entry, tainted=True) for entry in asked)
         chat_session.turn = job.turn
         chat_session.remember(*asked)
+        said, parts = job.message, job.further
         await services.journal.ask(
-            begin_turn(self._chat, job.message.id, job.turn, chat_session.session, asked, retries)
+            begin_turn(self._chat, said.id, job.turn, chat_session.session, asked, retries, parts)
         )
         # Publish only now: nothing would publish the end of a turn whose beginning was not stored.
-        said = job.message
-        tainted = said.tainted or any(attachment.tainted for attachment in said.attachments)
-        self._publish(job.turn, TurnStarted(said.text, said.id, job.language, said.origin, tainted))
+        outside = has_outside_text(said)
+        self._publish(job.turn, TurnStarted(said.text, said.id, job.language, said.origin, outside))
         return None
 
     def _watch(self, job: Job, event: TurnEvent) -> None:

@@ -123,8 +123,10 @@ def limited(max_turns: int = 10, timeout_s: float = 600, **more: Any) -> AgentSe
 
 
 def queueing(most: int) -> ChatSection:
-    """Return the section of chats in which up to `most` messages wait."""
-    return ChatSection(when_busy="queue", max_queued=most) if most else ChatSection()
+    """Return the section of chats in which up to `most` messages wait, each as a message of its own."""
+    if not most:
+        return ChatSection(when_busy="reject", together_s=0.0)
+    return ChatSection(when_busy="queue", max_queued=most, together_s=0.0)
 
 
 CHANNELS = ("telegram", "terminal", "page")
@@ -214,6 +216,7 @@ async def house(
     history_messages: int = 40,
     context_tokens: int = 100_000,
     max_queued: int = 0,
+    chat_section: ChatSection | None = None,
     continues: int = 0,
     kinds: Mapping[str, TaskKind] | None = None,
     tasks_section: TasksSection = TASKS,
@@ -227,6 +230,9 @@ async def house(
     **more: Any,
 ) -> AsyncIterator[House]:
     """Start a house on a folder; leaving it is an orderly stop. The journal stays in the folder.
+
+    Messages that come during a turn are refused, or wait with `max_queued`, and none are joined; with
+    `chat_section` these settings hold instead.
 
     With `rules` its model calls are counted, and bounded by budgets; with `schedule_limits` schedules fire.
 
@@ -274,7 +280,7 @@ async def house(
         agent=agent,
         limits=LimitsSection.model_validate({"continue": continues}),
         session=SessionSection(ttl_s=session_ttl_s, history_messages=history_messages),
-        chat=queueing(max_queued),
+        chat=chat_section or queueing(max_queued),
         tasks=tasks_section,
     )
     context = ChatContext(

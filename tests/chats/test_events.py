@@ -28,6 +28,7 @@ from rumi.chats.events import (
     NotUnderstood,
     Queued,
     Replied,
+    TurnRestarted,
     TurnStarted,
     TurnState,
     from_json,
@@ -71,6 +72,9 @@ happenings: dict[str, st.SearchStrategy[Any]] = {
     "confirm": st.builds(ConfirmationAsked, anything, anything),
     "confirmed": st.builds(ConfirmationEnded, anything, verdicts),
     "turn_finished": st.builds(TurnFinished, reasons, anything, st.builds(Usage, numbers, numbers, numbers)),
+    "turn_restarted": st.builds(
+        TurnRestarted, anything, st.lists(numbers, max_size=3).map(tuple), st.none() | numbers, st.booleans()
+    ),
     "queued": st.builds(Queued, numbers, anything, numbers, st.none() | numbers),
     "reply": st.builds(
         Replied, numbers, st.lists(numbers, max_size=3).map(tuple), anything, st.none() | reasons

@@ -91,6 +91,9 @@ async def waiting(path: Path, answer: Any = by_words, most: int = 5, **more: Any
         nursery.cancel_scope.cancel()
 
 
+NEXT = "1 message waits and comes next: “b”. `/stop all` drops it."
+
+
 def rows(path: Path, column: str) -> Sequence[Any]:
     with sqlite3.connect(path / "state.db") as database:
         return [row[0] for row in database.execute(f"SELECT {column} FROM messages ORDER BY id")]
@@ -106,8 +109,8 @@ async def test_messages_wait_and_run_in_order_each_as_a_turn_of_its_own(
         assert heard.replies == [((n,), f"you said {t}") for n, t in zip(numbers, "abc", strict=True)]
         assert heard.turns == ["a", "b", "c"]
         assert heard.notices == {
-            numbers[1]: "⏳ Queued (1 of 5). It runs after this turn; /stop drops it.",
-            numbers[2]: "⏳ Queued (2 of 5). It runs after this turn; /stop drops it.",
+            numbers[1]: "⏳ Queued (1 of 5). It comes after this turn; /queue shows and drops what waits.",
+            numbers[2]: "⏳ Queued (2 of 5). It comes after this turn; /queue shows and drops what waits.",
         }
         assert rows(tmp_path, "reason") == ["complete"] * 3
 
@@ -162,20 +165,84 @@ async def test_commands_are_answered_at_once_and_a_status_says_how_many_wait(
         assert node_of(home.house, "cli").activity == ""
 
 
-async def test_a_stop_drops_what_waits_and_says_how_many(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_a_stop_says_what_waits_and_that_comes_next(autojump_clock: MockClock, tmp_path: Path) -> None:
     async with waiting(tmp_path) as home:
         numbers = await home.say("a", "b", "c", "/stop", "d")
         await home.settled()
         heard = home.heard["cli"]
+        waits = "2 messages wait and come next: “b”, “c”. `/stop all` drops them."
         assert heard.replies == [
-            (tuple(numbers[:4]), "⏹ Stopped.\n\n2 queued messages were dropped."),
+            ((numbers[0], numbers[3]), f"⏹ Stopped.\n\n{waits}"),
+            ((numbers[1],), "you said b"),
+            ((numbers[2],), "you said c"),
             ((numbers[4],), "you said d"),
         ]
-        assert heard.turns == ["a", "d"]
-        assert rows(tmp_path, "reason") == ["stopped", None, None, None, "complete"]
+        assert heard.turns == ["a", "b", "c", "d"]
+        assert rows(tmp_path, "reason") == ["stopped", "complete", "complete", None, "complete"]
 
 
-async def test_a_stop_while_the_reply_is_being_stored_still_drops_what_waits(
+@pytest.mark.parametrize("words", ["/stop all", "/stop ALL"])
+async def test_a_stop_of_all_drops_what_waits_in_the_chat_for_everybody(
+    autojump_clock: MockClock, tmp_path: Path, words: str
+) -> None:
+    async with waiting(tmp_path) as home:
+        batch = [("a", 7), ("b", 7), ("c", 8), (words, 9), ("d", 7)]
+        await home.house.inbox.accept_all(
+            [Incoming(chat="tg-1", text=text, user=user) for text, user in batch]
+        )
+        await home.house.inbox.accept_all([Incoming(chat="tg2", text="other", user=7)])
+        await home.settled()
+        assert home.heard["tg-1"].replies == [
+            ((1, 2, 3, 4), "⏹ Stopped.\n\n2 queued messages were dropped."),
+            ((5,), "you said d"),
+        ]
+        assert home.heard["tg2"].texts == ["you said other"]
+
+
+async def test_the_queue_is_listed_and_one_message_is_dropped_by_its_number(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async with waiting(tmp_path) as home:
+        await home.say(
+            "/queue", "a", "b", "c", "d", "/queue", "/queue drop 2", "/queue drop 9", "/queue drop x"
+        )
+        await home.say("/queue", "/queue drop all", "/queue")
+        await home.settled()
+        heard = home.heard["cli"]
+        last = "`/queue drop 1` drops the first, `/queue drop all` drops all."
+        assert heard.replies == [
+            ((1,), "Nothing waits."),
+            ((6,), f"3 messages wait:\n\n1. b\n2. c\n3. d\n\n{last}"),
+            ((4, 7), "🗑 Dropped: “c”."),
+            ((8,), "❌ No message 9 waits. /queue lists what waits, with numbers."),
+            ((9,), "❌ No message x waits. /queue lists what waits, with numbers."),
+            ((10,), f"2 messages wait:\n\n1. b\n2. d\n\n{last}"),
+            ((3, 5, 11), "2 queued messages were dropped."),
+            ((12,), "Nothing waits."),
+            ((2,), "you said a"),
+        ]
+
+
+async def test_only_its_sender_or_an_admin_drops_a_message(autojump_clock: MockClock, tmp_path: Path) -> None:
+    async with waiting(tmp_path) as home:
+
+        async def say(text: str, user: int, *, admin: bool = False) -> None:
+            message = Incoming(chat="tg-1", text=text, user=user, admin=admin)
+            await home.house.inbox.accept_all([message])
+
+        for text in ("a", "b", "c"):
+            await say(text, 7)
+        await say("/queue drop 1", 8)
+        await say("/queue drop all", 8)
+        await say("/queue drop 1", 9, admin=True)
+        await home.settled()
+        no = "❌ Somebody else wrote that message: only they or an admin can drop it."
+        assert home.heard["tg-1"].replies == [
+            ((4,), no), ((5,), no), ((2, 6), "🗑 Dropped: “b”."), ((1,), "you said a"), ((3,), "you said c")
+        ]  # fmt: skip
+
+
+async def test_a_stop_while_the_reply_is_being_stored_says_that_the_turn_has_ended(
     autojump_clock: MockClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with waiting(tmp_path) as home:
@@ -194,11 +261,12 @@ async def test_a_stop_while_the_reply_is_being_stored_still_drops_what_waits(
         await home.settled()
         assert sorted(home.heard["cli"].replies) == [
             ((numbers[0],), "you said 1"),
-            ((numbers[1], numbers[2]), f"{stopped('en')}\n\n{dropped('en', 1)}"),
+            ((numbers[1],), "you said b"),
+            ((numbers[2],), f"The turn has just ended.\n\n{NEXT}"),
         ]
 
 
-async def test_an_answer_that_was_there_when_the_stop_came_says_what_was_dropped(
+async def test_an_answer_that_was_there_when_the_stop_came_says_what_waits(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
     async with waiting(tmp_path) as home:
@@ -207,8 +275,11 @@ async def test_an_answer_that_was_there_when_the_stop_came_says_what_was_dropped
         await trio.sleep(3)
         numbers += await home.say("/stop")
         await home.settled()
-        assert home.heard["cli"].replies == [(tuple(numbers), f"you said 1\n\n{dropped('en', 1)}")]
-        assert home.heard["cli"].reasons == ["complete"]
+        assert home.heard["cli"].replies == [
+            ((numbers[0], numbers[2]), f"you said 1\n\n{NEXT}"),
+            ((numbers[1],), "you said b"),
+        ]
+        assert home.heard["cli"].reasons == ["complete", "complete"]
 
 
 @pytest.mark.parametrize("command", ["/reset", "/reset files"])
@@ -471,7 +542,10 @@ async def test_what_waits_is_told_to_late_subscribers_and_forgotten_with_its_tur
 
 def test_both_languages_say_how_many_wait_and_were_dropped() -> None:
     assert queued("es", 2, 5) == "⏳ En cola (2 de 5). Va después de este turno; /stop lo descarta."
-    assert queued("en", 2, 5) == "⏳ Queued (2 of 5). It runs after this turn; /stop drops it."
+    assert (
+        queued("en", 2, 5)
+        == "⏳ Queued (2 of 5). It comes after this turn; /queue shows and drops what waits."
+    )
     assert (dropped("es", 1), dropped("es", 2)) == (
         "Descarté 1 mensaje en cola.",
         "Descarté 2 mensajes en cola.",

@@ -43,9 +43,16 @@ def own_words(messages: Sequence[Message]) -> str:
 
 
 class Words:
-    """The user's own text in the message that started a turn."""
+    """The user's own text in the message that started a turn, and what the user said during the turn."""
 
     def __init__(self, text: str = "") -> None:
+        self._set(text)
+
+    def add(self, text: str) -> None:
+        """Add what the user says during the turn."""
+        self._set(f"{self.text}\n{text}")
+
+    def _set(self, text: str) -> None:
         self.text = text
         self._plain = plain(text)
         self._sentences = plain(_NO_BLANK.sub(". ", text))

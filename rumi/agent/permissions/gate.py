@@ -121,6 +121,14 @@ class Gate:
         self._known_urls.update(result.links)
         self._heard.add(name, result.content)
 
+    def hear(self, words: str, links: Collection[str], *, tainted: bool) -> None:
+        """Take a message that the user sends during the turn; `words` is the user's own text in it."""
+        self.tainted = self.tainted or tainted
+        self._known_urls.update(links)
+        if words.strip():
+            self._words.add(words)
+            self._intent.renew()
+
     def knows(self, url: str) -> bool:
         """Return True if the user or a page gave exactly this URL."""
         return url in self._known_urls

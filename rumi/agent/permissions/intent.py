@@ -39,11 +39,23 @@ class Intent:
     ) -> None:
         self._words = words
         self._tools = tools
-        self._declare_for = declare_for
+        self._declare_for = self._declarer = declare_for
+        self._made: list[tuple[str, Mapping[str, object], Claims]] = []
         self._declared: list[Declaration] = []
         self._counted = 0
         self._uncounted: list[tuple[str, Mapping[str, object], Claims]] = []
         self._approved: set[tuple[str, str | None]] = set()
+
+    def renew(self) -> None:
+        """Forget what was declared and approved, because the user has said more; calls that ran still count.
+
+        What the user says may also take back a part of the request.
+        """
+        self._take_declared()
+        self._declared.clear()
+        self._approved.clear()
+        self._counted, self._uncounted = 0, list(self._made)
+        self._declare_for = self._declarer
 
     async def covers(self, name: str, arguments: Mapping[str, object], claims: Claims) -> bool:
         """Return True if the message asks for this call, or the user has approved the call's destinations."""
@@ -62,6 +74,7 @@ class Intent:
     def note_made(self, name: str, arguments: Mapping[str, object], claims: Claims) -> None:
         """Count a call with side effects that is about to run, with or without a question to the user."""
         found = self._find(name, arguments, claims)
+        self._made.append((name, arguments, claims))
         if found is not None:
             found.times -= 1
         else:

@@ -104,7 +104,7 @@ def may_do(
     if rights == NOBODY:
         return False
     match name:
-        case "start" | "help" | "status" | "retry" | "continue" | "usage" | "whoami" | "allow":
+        case "start" | "help" | "status" | "queue" | "retry" | "continue" | "usage" | "whoami" | "allow":
             return True
         case "stop":
             return not has_handler or rights.leaves_work or rights.may_use("research")

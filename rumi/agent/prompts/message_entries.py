@@ -15,6 +15,7 @@ from rumi.store.journal.records import Attachment, HistoryEntry, Incoming
 from rumi.web.links import links_in, urls_in_words
 
 NOT_BY_HAND = "A program or a schedule says what follows, not the user: what needs a yes may not be done."
+MEANWHILE = "[The user says meanwhile:]"
 SENT_FILE = "a file that the user sent"
 ANSWERED = ", which the user's message answers"
 
@@ -97,6 +98,11 @@ def _time(at: float, zone: str) -> str:
         return ""
 
 
+def has_outside_text(message: Incoming) -> bool:
+    """Return True if the message contains text that its user did not write."""
+    return message.tainted or any(attachment.tainted for attachment in message.attachments)
+
+
 def opening(turn: str, said: Incoming) -> tuple[HistoryEntry, ...]:
     """Return the history entries of a message, before its files are fetched.
 
@@ -135,6 +141,21 @@ def opening(turn: str, said: Incoming) -> tuple[HistoryEntry, ...]:
         else ()
     )
     return (*words, *text)
+
+
+def meanwhile(said: Incoming, brought: Sequence[TurnMessage]) -> tuple[TurnMessage, ...]:
+    """Return the history messages of what the user says while a turn runs; `brought` are its attachments.
+
+    The note is a message of its own, so that the user's text counts as their own words.
+    """
+    words = [
+        untrusted_message(attachment, attachment.text)
+        for attachment in said.attachments
+        if attachment.kind == "words"
+    ]
+    own = TurnMessage(Message("user", said.text), links=urls_in_words(said.text))
+    note = TurnMessage(Message("user", MEANWHILE))
+    return (note, *words, *brought, *([own] if said.text.strip() else ()))
 
 
 def answering(turn: str, said: Incoming, answers: str) -> tuple[HistoryEntry, ...]:

@@ -19,7 +19,7 @@ from rumi.agent.events import (
 )
 from rumi.agent.todo_list import MARKS, TODO, todo_items
 from rumi.agent.tool import ToolResult
-from rumi.chats.events import MOST_STEPS, OUTPUT_CHARS, ChatEvent, Queued, Replied, TurnStarted
+from rumi.chats.events import MOST_STEPS, OUTPUT_CHARS, ChatEvent, Queued, Replied, TurnRestarted, TurnStarted
 from rumi.chats.session import ended
 from rumi.models.model import Discarded, Message, TextDelta, Waiting
 from rumi.platform.untrusted_text import read_block
@@ -216,6 +216,10 @@ class Transcript:
                 if entry.growing:
                     entry.parts.append(_text(""))
                     self._changed(entry)
+            case TurnRestarted() as restarted:
+                self._said_more(restarted)
+                entry.parts.clear()
+                self._changed(entry)
             case Discarded():
                 if entry.growing:
                     entry.parts.pop()
@@ -296,6 +300,18 @@ class Transcript:
             if entry.state == "sending" and (files or entry.parts == [_text(text)]):
                 return
         self._add(TranscriptEntry(self._id(), "you", "sent", [_text(text)], at, number=number))
+
+    def _said_more(self, restarted: TurnRestarted) -> None:
+        """Show all of the turn's message, unless the page shows its parts, because they were sent from it."""
+        first, *further = restarted.messages
+        entries = [entry for entry in self.entries.values() if entry.kind == "you"]
+        if any(entry.number in further or entry.state == "sending" for entry in entries):
+            return
+        for entry in entries:
+            if entry.number == first:
+                entry.parts = [part for part in entry.parts if part["kind"] != "text"]
+                entry.parts.append(_text(restarted.text))
+                self._changed(entry)
 
     def _replied(self, event: ChatEvent, reply: Replied) -> None:
         entry = self._answer(event.turn)

@@ -29,8 +29,8 @@ import json
 from rumi.agent.events import ConfirmationAsked, ConfirmationEnded, ToolFinished, TurnFinished
 from rumi.channels.terminal.session import Settled
 from rumi.channels.terminal.streams import Writer
-from rumi.channels.terminal.words import Reader
-from rumi.chats.events import ChatEvent, Replied, TurnStarted, picked
+from rumi.channels.terminal.words import Reader, void_note
+from rumi.chats.events import ChatEvent, Replied, TurnRestarted, TurnStarted, picked
 from rumi.models.model import Discarded, Waiting
 from rumi.platform.printable import clean, escaped
 from rumi.platform.timestamps import utc
@@ -103,10 +103,8 @@ class JsonView:
                     self._reader.language, "⏳ {seconds} s · {why}", why=wait.why, seconds=round(wait.seconds)
                 )
             )
-        elif isinstance(event.what, Discarded):
-            await self.notice(
-                gettext(self._reader.language, "The reply was cut off; what it said above is void.")
-            )
+        elif isinstance(event.what, Discarded | TurnRestarted):
+            await self.notice(void_note(event, self._reader.language))
 
     def _follow(self, event: ChatEvent) -> None:
         """Record the turn's questions that were not answered with yes, because `turn_finished` lists them."""

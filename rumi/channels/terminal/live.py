@@ -22,8 +22,8 @@ from rumi.channels.terminal.growing import GrowingAnswer
 from rumi.channels.terminal.paint import AnswerMarkdown, Called, Glimpse, Painter, TodoList, hanging
 from rumi.channels.terminal.progress import SPINNER, TICK_S
 from rumi.channels.terminal.session import Settled
-from rumi.channels.terminal.words import Reader
-from rumi.chats.events import ChatEvent, Queued, Replied, TurnStarted, TurnState
+from rumi.channels.terminal.words import Reader, void_note
+from rumi.chats.events import ChatEvent, Queued, Replied, TurnRestarted, TurnStarted, TurnState
 from rumi.chats.port import PastTurn
 from rumi.models.model import Discarded, TextDelta
 from rumi.platform.printable import clean, last_lines, one_line
@@ -124,17 +124,9 @@ class LiveView:
                 self._end_piece()
             case TextDelta(text):
                 self._answer.add(text)
-            case Discarded():
+            case Discarded() | TurnRestarted():
                 if self._answer.discard():
-                    self._print(
-                        Text(
-                            gettext(
-                                self._reader.language, "The reply was cut off; what it said above is void."
-                            ),
-                            style="dim",
-                        ),
-                        gap=True,
-                    )
+                    self._print(Text(void_note(event, self._reader.language), style="dim"), gap=True)
             case ToolFinished(call, result) if call.name == TODO and result.ok:
                 return  # the live region shows the list
             case ToolFinished(call, result, steps):

@@ -11,7 +11,16 @@ import trio
 
 from rumi.agent.events import ConfirmationAsked, ConfirmationEnded, TurnFinished
 from rumi.channels.terminal.words import Reader, help_of_own, is_stop
-from rumi.chats.events import ChatEvent, Moved, Queued, Replied, TurnStarted, TurnState, turn_of
+from rumi.chats.events import (
+    ChatEvent,
+    Moved,
+    Queued,
+    Replied,
+    TurnRestarted,
+    TurnStarted,
+    TurnState,
+    turn_of,
+)
 from rumi.chats.port import ChatPort, PastTurn
 from rumi.errors import NotTaken
 from rumi.platform.texts.translation import error_text
@@ -302,6 +311,10 @@ class TerminalSession:
             case Replied() as reply:
                 await self._reply(event, reply, before)
             case TurnStarted(text):
+                if not own:
+                    await self.view.elsewhere(text)
+                await self.view.event(event)
+            case TurnRestarted(text):
                 if not own:
                     await self.view.elsewhere(text)
                 await self.view.event(event)

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from rumi.chats.commands import NAMES as COMMAND_NAMES
+from rumi.chats.events import ChatEvent, TurnRestarted
 from rumi.platform.texts.questions import yes_or_no
-from rumi.texts import Language, Text, translate
+from rumi.texts import Language, Text, gettext, translate
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,7 @@ class Reader:
 _COMMANDS = (
     ("/help", Text("what it can do")),
     ("/stop", Text("stop what is running")),
+    ("/queue", Text("what waits; /queue drop 1 drops the first")),
     ("/retry", Text("run the last unfinished message again")),
     ("/continue", Text("go on with a turn that a limit has ended")),
     ("/undo", Text("take the last turn back")),
@@ -71,3 +73,10 @@ def is_stop(text: str) -> bool:
 def is_answer(text: str) -> bool:
     """Return True if a line is a yes or a no."""
     return yes_or_no(text) is not None
+
+
+def void_note(event: ChatEvent, language: Language) -> str:
+    """Return the notice that the text shown so far is void: it was cut off, or more of the question came."""
+    if isinstance(event.what, TurnRestarted):
+        return gettext(language, "More of your message came; what it said above is void.")
+    return gettext(language, "The reply was cut off; what it said above is void.")

@@ -407,19 +407,22 @@ class SessionSection(Section):
 
 
 class ChatSection(Section):
-    """`[chat]`: the handling of a message that arrives while a turn of the same chat runs.
+    """`[chat]`: the handling of messages that come together, or while a turn of the same chat runs.
 
-    With `reject`, Rumi answers that the chat is busy. With `queue`, up to `max_queued` messages wait, and
-    each gets a separate turn; any more messages are rejected.
+    Messages of a person that come within `together_s` seconds are one message, as long as nothing was done
+    about the first; 0 disables this. While a turn runs, further messages wait with `queue`, up to
+    `max_queued`, and messages that came together get one turn. With `steer`, a message of the same person
+    reaches the model before its next step. With `reject`, Rumi answers that the chat is busy.
     """
 
-    when_busy: Literal["reject", "queue"] = "reject"
-    max_queued: Annotated[int, Field(ge=1, le=100)] = 5
+    when_busy: Literal["queue", "steer", "reject"] = "queue"
+    max_queued: Annotated[int, Field(ge=1, le=100)] = 20
+    together_s: Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)] = 0.5
 
     @property
     def queue_length(self) -> int:
         """The maximum number of messages that wait; 0 if each of them is rejected."""
-        return self.max_queued if self.when_busy == "queue" else 0
+        return 0 if self.when_busy == "reject" else self.max_queued
 
 
 class TasksSection(Section):

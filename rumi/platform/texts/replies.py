@@ -32,7 +32,7 @@ def queued(language: Language, position: int, most: int) -> str:
     """Say that the message waits until the running turn ends; at most `most` messages can wait."""
     return gettext(
         language,
-        "⏳ Queued ({position} of {most}). It runs after this turn; /stop drops it.",
+        "⏳ Queued ({position} of {most}). It comes after this turn; /queue shows and drops what waits.",
         position=position,
         most=most,
     )
@@ -189,7 +189,8 @@ def greeting(language: Language) -> str:
 _COMMANDS: tuple[tuple[str, Text], ...] = (
     ("/start", Text("says hello")),
     ("/help", Text("this help")),
-    ("/stop", Text("stops what I am doing; `/stop all` stops everything, in all chats")),
+    ("/stop", Text("stops what I am doing; `/stop all` also drops what waits, and stops other chats")),
+    ("/queue", Text("what waits for its turn; `/queue drop 1` drops the first")),
     ("/new", Text("new session; the old one stays stored")),
     ("/reset", Text("clears the session; `/reset files` deletes the files as well")),
     ("/status", Text("what I am doing")),

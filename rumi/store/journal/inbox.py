@@ -7,7 +7,7 @@ from typing import Final, get_args
 
 from rumi.store.journal.albums import insert_part, part_of
 from rumi.store.journal.history import history_of, insert_history, session_of, taint_of
-from rumi.store.journal.outbox import insert_reply
+from rumi.store.journal.outbox import insert_reply, mark_parts
 from rumi.store.journal.parked import buttons_json, in_words, load_parked
 from rumi.store.journal.records import (
     Attachment,
@@ -32,6 +32,9 @@ storing the numbers for ever."""
 SEEN_LEAST = 1000
 """Number of the newest updates that are remembered regardless of their age: a clock may jump ahead by
 days."""
+
+CORRECTED_OVER = 200
+"""Number of a chat's latest messages in which a correction looks for the message that it corrects."""
 
 MOST_MOVED = 100_000
 """Maximum number of moved groups that are remembered: more than a bot ever sees, but few enough that
@@ -77,10 +80,42 @@ def _accept_new(message: Incoming, transaction: Transaction) -> Incoming | None:
             return None
     if message.moved is not None:
         _note_move(transaction, *message.moved)
+    if message.corrects:
+        return _correct(message, transaction) or Incoming(message.update)
     if message.album:
         insert_part(message, transaction)
         return Incoming(message.update)
     return insert_message(in_words(message, transaction), transaction) if message.chat else message
+
+
+def _correct(message: Incoming, transaction: Transaction) -> Incoming | None:
+    """Store the new text of a message, and the correction as a message, which shares the reply.
+
+    Return None, and store nothing, if the text is the same, or if the message is unknown, or is answered and
+    neither the chat's last message nor a part of its last turn. A correction to a command replaces nothing.
+    """
+    found = transaction.db.execute(
+        "SELECT id, text, reply, coalesce(part_of, id) FROM"
+        " (SELECT * FROM messages WHERE chat = ?1 ORDER BY id DESC LIMIT ?2) AS latest"
+        " WHERE origin = ?3 AND (user = ?4 OR user IS NULL AND ?4 IS NULL) AND corrects = 0"
+        " AND task IS NULL AND schedule IS NULL ORDER BY id DESC LIMIT 1",
+        (message.chat, CORRECTED_OVER, message.origin, message.user),
+    ).fetchone()
+    text = clean(message.text)
+    if found is None or found[1] == text:
+        return None
+    corrected, _, reply, first = found
+    if reply is None:
+        if not text.lstrip().startswith("/"):
+            transaction.db.execute("UPDATE messages SET text = ? WHERE id = ?", (text, corrected))
+    else:
+        last = transaction.db.execute(
+            "SELECT max(id), max(CASE WHEN turn IS NOT NULL THEN id END) FROM messages WHERE chat = ?",
+            (message.chat,),
+        ).fetchone()
+        if corrected != last[0] and first != last[1]:
+            return None
+    return insert_message(replace(message, attachments=(), corrected=corrected), transaction)
 
 
 def insert_message(message: Incoming, transaction: Transaction) -> Incoming:
@@ -93,8 +128,8 @@ def insert_message(message: Incoming, transaction: Transaction) -> Incoming:
     (id,) = transaction.db.execute(
         "INSERT INTO messages"
         " (chat, text, received, language, admin, origin, enclosures, user, unattended, apart, channel,"
-        " model, project, task, schedule, notice, tainted, buttons, sent, reply)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+        " model, project, task, schedule, notice, tainted, buttons, sent, corrects, reply)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
         (
             message.chat,
             clean(message.text),
@@ -102,7 +137,7 @@ def insert_message(message: Incoming, transaction: Transaction) -> Incoming:
             message.language or "",
             message.admin,
             message.origin,
-            clean(json.dumps([asdict(one) for one in message.attachments])),
+            _enclosures(message.attachments),
             message.user,
             message.unattended,
             message.apart,
@@ -115,6 +150,7 @@ def insert_message(message: Incoming, transaction: Transaction) -> Incoming:
             message.tainted,
             buttons_json(message.buttons),
             message.sent,
+            message.corrected,
             reply or None,
         ),
     ).fetchone()
@@ -213,24 +249,51 @@ def begin_turn(
     session: int,
     entries: tuple[HistoryEntry, ...] = (),
     retries: int | None = None,
+    parts: tuple[int, ...] = (),
 ) -> None:
     """Record that a message started a turn, and store the first entries of the turn.
 
-    If the turn is a retry, `retries` is the number of the message that it retries.
+    `parts` are the numbers of the messages that are parts of this one. If the turn is a retry, `retries` is
+    the number of the message that it retries.
     """
     transaction.db.execute(
         "UPDATE messages SET turn = ?, session = ? WHERE id = ?",
         (turn, session, message),
     )
+    mark_parts(transaction, chat, message, parts)
     insert_history(transaction, chat, session, entries)
     if retries is not None:
         # The retry gets the content of the retried message, so that the retry itself can be retried.
-        transaction.db.execute(
-            "UPDATE messages SET (text, enclosures) ="
-            " (SELECT text, enclosures FROM messages WHERE id = ?) WHERE id = ?",
-            (retries, message),
-        )
+        for retried in _messages(transaction, "messages WHERE chat = ? AND id = ?", chat, retries):
+            whole = _whole(transaction, retried)
+            transaction.db.execute(
+                "UPDATE messages SET text = ?, enclosures = ? WHERE id = ?",
+                (clean(whole.text), _enclosures(whole.attachments), message),
+            )
         transaction.db.execute("UPDATE messages SET retried = ? WHERE id = ?", (message, retries))
+
+
+@step(of_chat, owned=True)
+def extend_turn(
+    transaction: Transaction,
+    chat: str,
+    message: int,
+    turn: str,
+    session: int,
+    entries: tuple[HistoryEntry, ...],
+    parts: tuple[int, ...],
+    afresh: bool = False,
+) -> None:
+    """Record that more messages are parts of a running turn, and store the history entries about them.
+
+    With `afresh`, the turn has done nothing yet, and the entries replace the turn's history.
+    """
+    if afresh:
+        transaction.db.execute(
+            "DELETE FROM history WHERE chat = ? AND session = ? AND turn = ?", (chat, session, turn)
+        )
+    mark_parts(transaction, chat, message, parts)
+    insert_history(transaction, chat, session, entries)
 
 
 @step(of_message, owned=True)
@@ -283,7 +346,7 @@ turn would surprise the user. Turns of schedules and retries are not counted."""
 
 @step(of_chat, reads=True)
 def find_retriable(transaction: Transaction, chat: str) -> Incoming | None:
-    """Return the session's last message whose turn did not complete and was not retried.
+    """Return the session's last message whose turn did not complete and was not retried, with its parts.
 
     Return None if more than `RETRIED_OVER` later turns have completed.
     """
@@ -306,26 +369,33 @@ def find_retriable(transaction: Transaction, chat: str) -> Incoming | None:
         " AND id NOT IN (SELECT retried FROM messages WHERE chat = ? AND retried IS NOT NULL) LIMIT ?",
         (chat, last.id, chat, RETRIED_OVER + 1),
     ).fetchall()
-    return None if len(completed) > RETRIED_OVER else last
+    return None if len(completed) > RETRIED_OVER else _whole(transaction, last)
 
 
 @step(of_chat, reads=True)
 def find_cut_off(transaction: Transaction, chat: str) -> Incoming | None:
-    """Return the message of the session's last turn, if a limit ended that turn; None otherwise."""
+    """Return the message, with its parts, of the session's last turn, if a limit ended it; otherwise None."""
     session, _ = session_of(transaction, chat)
     found = (
         "messages WHERE chat = ? AND id = (SELECT max(id) FROM messages WHERE chat = ? AND session = ?"
         " AND turn IS NOT NULL AND reason IS NOT NULL)"
         f" AND reason IN ({', '.join('?' * len(CUT_OFF))})"
     )
-    return next(iter(_messages(transaction, found, chat, chat, session, *CUT_OFF)), None)
+    last = next(iter(_messages(transaction, found, chat, chat, session, *CUT_OFF)), None)
+    return None if last is None else _whole(transaction, last)
+
+
+def _whole(transaction: Transaction, first: Incoming) -> Incoming:
+    """Return a message joined with the messages that are parts of it."""
+    found = "messages WHERE chat = ? AND id > ? AND part_of = ? ORDER BY id"
+    return joined((first, *_messages(transaction, found, first.chat, first.id, first.id)))
 
 
 @step(of_chat, reads=True)
 def last_origin(transaction: Transaction, chat: str, before: int) -> int:
     """Return the source's number of the chat's last message before the message `before`; 0 if unknown."""
     found = transaction.db.execute(
-        "SELECT origin FROM messages WHERE chat = ? AND id < ? AND origin IS NOT NULL"
+        "SELECT origin FROM messages WHERE chat = ? AND id < ? AND origin IS NOT NULL AND corrects = 0"
         " ORDER BY id DESC LIMIT 1",
         (chat, before),
     ).fetchone()
@@ -383,7 +453,7 @@ def _messages(transaction: Transaction, found: str, *values: object) -> tuple[In
     rows = transaction.db.execute(
         "SELECT id, chat, text, language, admin, origin, enclosures, user, unattended, apart, channel,"
         " model, project, coalesce(task, 0), coalesce(schedule, 0), notice, tainted, coalesce(turn, ''),"
-        " sent, received, coalesce(part_of, 0), resumed"
+        " sent, received, coalesce(part_of, 0), resumed, corrects"
         f" FROM {found}",
         values,
     )
@@ -411,6 +481,7 @@ def _messages(transaction: Transaction, found: str, *values: object) -> tuple[In
             received=received,
             part_of=part_of,
             resumed=resumed,
+            corrected=corrected,
         )
         for (
             id,
@@ -435,8 +506,14 @@ def _messages(transaction: Transaction, found: str, *values: object) -> tuple[In
             received,
             part_of,
             resumed,
+            corrected,
         ) in rows
     )
+
+
+def _enclosures(attachments: tuple[Attachment, ...]) -> str:
+    """Return attachments as the text that `_attachments` loads."""
+    return clean(json.dumps([asdict(one) for one in attachments]))
 
 
 def _attachments(text: str) -> tuple[Attachment, ...]:

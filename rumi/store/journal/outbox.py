@@ -1,5 +1,6 @@
 """Steps that store final replies and track their delivery."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, Literal
 
@@ -42,6 +43,7 @@ def settle(transaction: Transaction, chat: str, reply: FinalReply) -> int:
             for index, message in enumerate(reply.messages)
         ],
     )
+    mark_parts(transaction, chat, reply.messages[0], reply.parts)
     if reply.buttons:
         message = (reply.messages[0],)
         found = transaction.db.execute("SELECT buttons FROM messages WHERE id = ?", message).fetchone()
@@ -68,6 +70,14 @@ def insert_reply(transaction: Transaction, chat: str, text: str) -> int:
         (chat, clean(text), transaction.now()),
     ).fetchone()
     return int(id)
+
+
+def mark_parts(transaction: Transaction, chat: str, message: int, parts: Sequence[int]) -> None:
+    """Record that the messages `parts` belong to the turn of a message."""
+    transaction.db.executemany(
+        "UPDATE messages SET part_of = ? WHERE id = ? AND chat = ?",
+        [(message, part, chat) for part in parts],
+    )
 
 
 def _reply_of(transaction: Transaction, message: int) -> int | None:
@@ -131,7 +141,8 @@ def undelivered_replies(
     """Return the chat's undelivered replies and all replies to the messages in `to`, oldest first."""
     found = (
         "SELECT outbox.id, outbox.text, parts, messages.id, turn, reason, origin, preview,"
-        " coalesce(task, 0), coalesce(schedule, 0), coalesce(buttons, '[]')"
+        " coalesce(task, 0), coalesce(schedule, 0), coalesce(buttons, '[]'),"
+        " coalesce(part_of, 0), coalesce(messages.text, '') != ''"
         " FROM outbox LEFT JOIN messages ON reply = outbox.id WHERE outbox.chat = ?1"
     )
     rows = transaction.db.execute(
@@ -143,15 +154,23 @@ def undelivered_replies(
         more = transaction.db.execute(f"{found} AND outbox.id IN ({named})", (chat, *to))
         rows = sorted({*rows, *more}, key=lambda row: (row[0], row[3] or 0))
     replies: dict[int, StoredReply] = {}
-    for delivery, text, parts, message, turn, reason, origin, preview, task, schedule, buttons_text in rows:
+    silent = set[int]()  # replies whose message so far has no text, so that a part with text is answered
+    for row in rows:
+        delivery, text, parts, message, turn, reason, origin, preview, task, schedule, buttons_text = row[:11]
+        part_of, speaks = row[11:]
         buttons = buttons_in(buttons_text)
         first = StoredReply(delivery, (), text, parts=parts, task=task, schedule=schedule, buttons=buttons)
         reply = replies.get(delivery, first)
         if message is not None:
+            if not reply.messages and not speaks:
+                silent.add(delivery)
+            answers = delivery in silent and speaks and part_of == reply.messages[0]
+            if answers:
+                silent.discard(delivery)
             reply = replace(
                 reply,
                 messages=(*reply.messages, message),
-                origin=origin if reply.origin is None else reply.origin,
+                origin=origin if reply.origin is None or answers else reply.origin,
                 preview=preview if reply.preview is None else reply.preview,
             )
         if reason is not None:

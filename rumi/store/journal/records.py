@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from rumi.models.model import Message
 from rumi.store.protocol import Trouble
@@ -198,16 +198,17 @@ class Incoming:
       such button, `answer` is the reply.
     - `album`: messages with the same album are parts of one message: see `join_albums`.
     - `addressed`: this part of the album is addressed to the assistant.
+    - `corrects`: the message replaces the text of the stored message with the same origin, chat and user.
     - `sent`: the time when the sender sent the message, as its source reports it, in seconds since 1970; 0 if
       the source reports none.
-    - `corrects`: the message replaces the text of the stored message with the same origin, chat and user.
 
     The journal sets the other fields, which are 0 or empty if they do not apply. `id` is the number of the
     message, higher than the numbers of all earlier messages. `before` is the number of the chat's previous
     open message. `turn` is the turn that the message started. `reply` is the delivery number of the stored
     answer. `received` is the time when the journal stored the message, in seconds since 1970. `part_of` is
     the number of the first message of the turn that this message is a part of. `resumed` is the number of
-    times that the message's turn was resumed after the end of a process.
+    times that the message's turn was resumed after the end of a process. `corrected` is the number of the
+    message whose text a correction has replaced.
     """
 
     update: Update | None = None
@@ -242,6 +243,7 @@ class Incoming:
     part_of: int = 0
     resumed: int = 0
     corrects: bool = False
+    corrected: int = 0
 
     @property
     def ready(self) -> bool:
@@ -254,25 +256,46 @@ class Incoming:
         return not (self.task or self.schedule or self.tainted)
 
 
-def joined(parts: Sequence[Incoming]) -> Incoming:
-    """Join the parts of an album into one message, which replaces the last part.
+CUT_UNITS: Final = 4096
+"""The length at which chat clients cut a text, in units of UTF-16. The rest comes as further messages."""
 
-    The text is the first text among the parts. The reply answers the part with that text.
+
+def joined(parts: Sequence[Incoming]) -> Incoming:
+    """Join the parts of one message, which came as several, into one with the number of the first part.
+
+    The texts and the attachments keep their order, and each attachment its source. The reply answers the
+    first part that has a text. With a refused part (`answer`), the whole message is refused. Corrections of
+    parts add nothing.
     """
-    last = parts[-1]
-    speaking = next((part for part in parts if part.text.strip()), parts[0])
+    parts = [part for part in parts if not part.corrected] or parts
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    speaking = next((part for part in parts if part.text.strip()), first)
     answer = next((part.answer for part in parts if part.answer is not None), None)
     # Each part may answer the same message. Its text and its file are needed once.
     attachments = tuple(dict.fromkeys(attachment for part in parts for attachment in part.attachments))
     return replace(
-        last,
-        text=speaking.text,
+        first,
+        update=parts[-1].update,
+        text=_texts_joined([part.text for part in parts if part.text.strip()]),
         origin=speaking.origin,
         attachments=() if answer is not None else attachments,
         answer=answer,
         album="",
         addressed=any(part.addressed for part in parts),
     )
+
+
+def _texts_joined(texts: Sequence[str]) -> str:
+    """Join texts as lines; a text that a client cut within a line continues in that line."""
+    whole = "".join(text if text_units(text) == CUT_UNITS else f"{text}\n" for text in texts[:-1])
+    return whole + (texts[-1] if texts else "")
+
+
+def text_units(text: str) -> int:
+    """Return the length of a text in units of UTF-16, in which chat services count."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,6 +368,7 @@ class FinalReply:
     session in which the turn began is meant. `due` is the new end time of the session, None if it has not
     changed. `noticed` lists the keys of budgets that the reply reports as nearly used up. `asked` lists the
     parked calls that the reply asks about. `buttons` are added to those that the first message already has.
+    `parts` are those of the messages that are parts of the first one.
     """
 
     messages: tuple[int, ...]
@@ -356,6 +380,7 @@ class FinalReply:
     noticed: tuple[str, ...] = ()
     asked: tuple[int, ...] = ()
     buttons: Buttons = ()
+    parts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

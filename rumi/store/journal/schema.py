@@ -33,7 +33,8 @@ CREATE TABLE messages (
     buttons  TEXT NOT NULL DEFAULT '[]',      -- JSON: of each its id, its label, and what a press says
     sent     REAL NOT NULL DEFAULT 0,         -- when its sender sent it, as its source says
     part_of  INTEGER,            -- the first message of the turn that it is a part of
-    resumed  INTEGER NOT NULL DEFAULT 0       -- how often its turn was resumed after the end of a process
+    resumed  INTEGER NOT NULL DEFAULT 0,      -- how often its turn was resumed after the end of a process
+    corrects INTEGER NOT NULL DEFAULT 0       -- the message whose text it has replaced
 );
 CREATE INDEX messages_open ON messages (chat) WHERE reply IS NULL;
 CREATE INDEX messages_of_reply ON messages (reply);
@@ -544,6 +545,7 @@ CREATE TABLE workspaces (
 ALTER TABLE messages ADD COLUMN sent REAL NOT NULL DEFAULT 0;
 ALTER TABLE messages ADD COLUMN part_of INTEGER;
 ALTER TABLE messages ADD COLUMN resumed INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE messages ADD COLUMN corrects INTEGER NOT NULL DEFAULT 0;
 """,
 }
 """SQL statements that upgrade each version to the next one."""

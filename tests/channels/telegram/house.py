@@ -4,7 +4,7 @@ Its model reads a page and then sends something, which has to be asked for: `Rea
 """
 
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,11 +24,12 @@ from rumi.chats.publishing import PendingMessages, Publisher
 from rumi.chats.services import ChatServices, ChatWorkspaces
 from rumi.models.model import Emit, ModelRequest, Reply, ToolCall, ToolSpec
 from rumi.platform.chat_ids import BUILT_IN
-from rumi.platform.config.schema import SessionSection, Settings
+from rumi.platform.config.schema import ChatSection, SessionSection, Settings
 from rumi.platform.home import Home
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.redact import Redactor
 from rumi.store.journal.actor import Journal
+from rumi.store.journal.records import Attachment
 from tests.channels.telegram.sending import bot_in_memory
 from tests.chats.house import FunctionModel, InlineOffload, MemorySandboxes, limited, queueing
 from tests.fakes.bot_api import BotApi
@@ -132,6 +133,8 @@ async def telegram_house(
     answer: Any = sends_what_it_is_told,
     confirm_timeout_s: float = 600.0,
     max_queued: int = 0,
+    chat_section: ChatSection | None = None,
+    bring: Callable[[str, Attachment], Awaitable[str]] | None = None,
     telegram: Telegram | None = None,
     add: Callable[..., object] = lambda root, inbox, journal, hub: None,
 ) -> AsyncIterator[TelegramHouse]:
@@ -157,13 +160,13 @@ async def telegram_house(
         settings=Settings(
             agent=limited(confirm_timeout_s=confirm_timeout_s),
             session=SessionSection(history_messages=40),
-            chat=queueing(max_queued),
+            chat=chat_section or queueing(max_queued),
         ),
         context_tokens=100_000,
         language="en",
         ids=BUILT_IN,
         now=time.time,
-        bring=telegram.bring,
+        bring=bring or telegram.bring,
         tools_for=lambda chat: tools,
     )
     services = ChatServices(

@@ -38,24 +38,24 @@ async def test_each_message_is_told_its_place_and_answered_in_order(
         await house.idle()
     notices = [message for message in group.said if "⏳" in message.text]
     assert [(message.text, message.reply_to) for message in notices] == [
-        ("⏳ En cola (1 de 2). Va después de este turno; /stop lo descarta.", said[1]),
-        ("⏳ Queued (2 of 2). It runs after this turn; /stop drops it.", said[2]),
+        ("⏳ En cola (1 de 2). Va después de este turno; /queue muestra y descarta lo que espera.", said[1]),
+        ("⏳ Queued (2 of 2). It comes after this turn; /queue shows and drops what waits.", said[2]),
         ("⏳ Ya estoy trabajando en algo. Espera a que termine o envía /stop.", said[3]),
     ]
     answers = [text for text in group.texts if text.startswith("you said")]
     assert answers == ["you said one", "you said two", "you said three"]
 
 
-async def test_a_stop_says_how_many_it_dropped(
-    tmp_path: Path, api: BotApi, autojump_clock: MockClock
-) -> None:
+async def test_a_stop_says_what_comes_next(tmp_path: Path, api: BotApi, autojump_clock: MockClock) -> None:
     async with telegram_house(tmp_path, api, answer=slowly, max_queued=5) as house:
         for text in ("one", "two", "three", "/stop"):
             api.say(api.people[ANA], text)
             await trio.sleep(0.5)
-        await house.until(lambda: "⏹ Stopped.\n\n2 queued messages were dropped." in api.chats[ANA].texts)
+        next_ones = "2 messages wait and come next: “two”, “three”. /stop all drops them."
+        await house.until(lambda: f"⏹ Stopped.\n\n{next_ones}" in api.chats[ANA].texts)
+        await house.until(lambda: "you said three" in api.chats[ANA].texts)
         await house.idle()
-        assert len(api.chats[ANA].said) == 3
+        assert len(api.chats[ANA].said) == 5
 
 
 async def test_a_forward_that_waited_is_still_asked_about(

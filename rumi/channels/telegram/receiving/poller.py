@@ -27,12 +27,12 @@ CONFIRM_S: Final = 2.0
 again.
 """
 
-ALBUM_PAUSE_S: Final = 0.5
-ALBUM_LOOKS: Final = 4
-"""Maximum number of extra polls for the remaining messages of an album.
+ALBUM_PAUSE_S: Final = 0.2
+ALBUM_LOOKS: Final = 10
+"""The pause before an extra poll for the remaining messages of an album, in seconds, and the most polls.
 
 The messages of an album are separate updates and may arrive one after another. While the last received update
-belongs to an album, the poller polls for more.
+belongs to an album, the poller polls for more. The chat joins what comes later (`rumi.chats.pieces`).
 """
 
 LEAST_POLL_S: Final = 0.1

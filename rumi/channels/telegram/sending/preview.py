@@ -20,7 +20,7 @@ from rumi.channels.telegram.formatting.reply import MessagePart
 from rumi.channels.telegram.sending.destination import Destination, Sent
 from rumi.channels.telegram.sending.limits import NOW_SHARE, SPARE_SHARE
 from rumi.channels.telegram.sending.sketch import has_content, sketch
-from rumi.chats.events import ChatEvent, TurnState
+from rumi.chats.events import ChatEvent, TurnRestarted, TurnState
 from rumi.platform.grace import with_grace
 from rumi.store.journal.inbox import record_preview
 from rumi.store.journal.transaction import JournalMessage
@@ -93,6 +93,8 @@ class Preview:
     def happened(self, event: ChatEvent) -> None:
         """Apply an event of the turn."""
         self._state = self._state.apply(event)
+        if isinstance(event.what, TurnRestarted) and self._to.group:
+            self.origin = event.what.origin or None
         self._part = None
         self._last_event_at = trio.current_time()
         self._news.set()
