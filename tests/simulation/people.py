@@ -189,7 +189,7 @@ class People:
         mine = [message for message in sim_chat.telegram_chat.said if sim_chat.holds(message)]
         if mine:
             words, answered = self.words(sim_chat), self._random.choice(mine)
-            # What is answered is kept, and of strangers nothing may be: so nobody answers what they were told.
+            # What is answered is kept. Nothing of strangers may be, so nobody answers what they were told.
             to_stranger = answered.text in SAID_TO_STRANGERS
             self.say(sim_chat, words, reply_to=None if to_stranger else answered)
 
