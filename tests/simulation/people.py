@@ -10,7 +10,7 @@ from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_text import detected
 from tests.fakes.bot_api_world import Message, Person
 from tests.simulation.containers import Daemon
-from tests.simulation.ledger import Ledger
+from tests.simulation.ledger import SAID_TO_STRANGERS, Ledger
 from tests.simulation.model import BEHAVIOURS, OBEY
 from tests.simulation.process import Process
 from tests.simulation.sim_chats import BASIC_GROUP, GROUP, STRANGE, Said, SimChat
@@ -188,7 +188,10 @@ class People:
         """Answer to something that the bot said, without calling it."""
         mine = [message for message in sim_chat.telegram_chat.said if sim_chat.holds(message)]
         if mine:
-            self.say(sim_chat, self.words(sim_chat), reply_to=self._random.choice(mine))
+            words, answered = self.words(sim_chat), self._random.choice(mine)
+            # What is answered is kept. Nothing of strangers may be, so nobody answers what they were told.
+            to_stranger = answered.text in SAID_TO_STRANGERS
+            self.say(sim_chat, words, reply_to=None if to_stranger else answered)
 
     def _document(self, sim_chat: SimChat) -> None:
         """A file, or an album, which is one message."""
