@@ -450,7 +450,7 @@ async def test_what_waits_keeps_its_words_language_sender_and_marks(
         await home.house.inbox.accept_all(batch)
         await trio.sleep(1)
         assert list(home.heard["tg7"].notices.values()) == [
-            "⏳ En cola (1 de 5). Va después de este turno; /stop lo descarta."
+            "⏳ En cola (1 de 5). Va después de este turno; /queue muestra y descarta lo que espera."
         ]
         await home.settled()
         assert "wire the money" in requests[-1].messages[-1].content
@@ -541,7 +541,10 @@ async def test_what_waits_is_told_to_late_subscribers_and_forgotten_with_its_tur
 
 
 def test_both_languages_say_how_many_wait_and_were_dropped() -> None:
-    assert queued("es", 2, 5) == "⏳ En cola (2 de 5). Va después de este turno; /stop lo descarta."
+    assert (
+        queued("es", 2, 5)
+        == "⏳ En cola (2 de 5). Va después de este turno; /queue muestra y descarta lo que espera."
+    )
     assert (
         queued("en", 2, 5)
         == "⏳ Queued (2 of 5). It comes after this turn; /queue shows and drops what waits."

@@ -1,4 +1,4 @@
-"""`[chat] when_busy = "queue"` in the whole program: windows, status, signals, and an end by kill -9."""
+"""Messages that wait in the whole program: windows, status, signals, and an end by kill -9."""
 
 import json
 import os
@@ -72,22 +72,23 @@ def test_windows_wait_for_each_other_and_a_signal_takes_only_its_own_message_bac
     assert (one.returncode, two.returncode) == (0, 0)
     assert events[0] | {"time": ""} == {
         "event": "queued", "chat": "one", "turn": events[1]["turn"], "time": "", "place": 1,
-        "text": "⏳ Queued (1 of 2). It runs after this turn; /stop drops it.",
+        "text": "⏳ Queued (1 of 2). It comes after this turn; /queue shows and drops what waits.",
     }  # fmt: skip
     assert [event["event"] for event in events[1:]][:1] == ["turn_started"]
     wait_for(lambda: all(text for _, text in replies(home)))
     assert dict(replies(home))["run echo third"] == "⏹ Stopped."
 
 
-def test_stop_from_outside_drops_what_waits(home: Program, chat_process: "subprocess.Popen[str]") -> None:
+def test_stop_from_outside_says_what_comes_next(home: Program, chat_process: "subprocess.Popen[str]") -> None:
     one = home.start("chat", "--chat", "one", "-p", "run sleep 632")
     wait_for(lambda: processes("sleep 632"))
     two = home.start("chat", "--chat", "one", "-p", "run echo second")
     wait_for(lambda: queued(home, "one") == 1)
-    assert home.run("stop", "one").stdout == "⏹ Stopped.\n\n1 queued message was dropped.\n"
+    said = home.run("stop", "one").stdout
+    assert said.startswith("⏹ Stopped.\n\n1 message waits and comes next: “run echo second”.")
     one.communicate(timeout=BOUND_S)
-    assert "dropped" in two.communicate(timeout=BOUND_S)[0]
-    assert (one.returncode, two.returncode) == (130, 1)
+    assert "second" in two.communicate(timeout=BOUND_S)[0]
+    assert (one.returncode, two.returncode) == (130, 0)
 
 
 def test_stop_all_from_outside_stops_every_chat_and_leaves_no_process(home: Program) -> None:

@@ -207,3 +207,46 @@ async def test_a_model_that_fails_declares_nothing(error: ModelError | None) -> 
     assert await gate.asks(bound(MAIL), {"to": "ana@example.org", "body": "x"})
     assert await gate.asks(bound(MAIL), {"to": "ana@example.org", "body": "x"})
     assert len(model.requests) == 1
+
+
+NEW_WORDS = {
+    "more to do": ("and to ben@example.org as well", "ben@example.org", False),
+    "something else": ("use a friendly tone", "ben@example.org", True),
+    "an address without a request": ("who is ben@example.org?", "ben@example.org", True),
+}
+
+
+@pytest.mark.parametrize("name", NEW_WORDS)
+async def test_what_the_user_says_meanwhile_is_declared_with_the_first_words(name: str) -> None:
+    """The declaring model sees all words; what it declares is compared with all of them."""
+    said, to, expected = NEW_WORDS[name]
+    seen: list[str] = []
+
+    async def declare_for(words: str, tools: object) -> list[Declaration]:
+        await trio.lowlevel.checkpoint()
+        seen.append(words)
+        wanted = ["ben@example.org"] if "as well" in words else []
+        return [mail(to=one) for one in ("ana@example.org", *wanted)]
+
+    gate = Asking(WORDS, declare_for=declare_for)
+    assert not await gate.asks(bound(MAIL), {"to": "ana@example.org", "body": "We met."})
+    assert await gate.asks(bound(MAIL), {"to": to, "body": "We met."})
+    gate.gate.hear(said, (), tainted=False)
+    assert await gate.asks(bound(MAIL), {"to": to, "body": "We met."}) is expected
+    assert seen == [WORDS, f"{WORDS}\n{said}"]
+    # What has run is not declared a second time by saying more.
+    assert await gate.asks(bound(MAIL), {"to": "ana@example.org", "body": "Once more."})
+
+
+async def test_what_was_allowed_or_declared_is_asked_again_when_the_user_has_said_more() -> None:
+    gate = await asking(mail())
+    gate.gate.hear("no, not to her", (), tainted=False)
+    assert await gate.asks(bound(MAIL), {"to": "ana@example.org", "body": "We met."})
+
+
+async def test_words_of_others_that_come_meanwhile_taint_and_consent_to_nothing() -> None:
+    gate = Asking("", tainted=False)
+    gate.gate.hear("", ("https://a.example/",), tainted=True)
+    assert gate.gate.tainted
+    assert gate.gate.knows("https://a.example/")
+    assert await gate.asks(bound(MAIL), {"to": "ben@example.org", "body": "hello"})

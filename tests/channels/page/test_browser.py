@@ -138,19 +138,19 @@ def test_the_button_for_everything_asks_and_stops_the_turns_of_all_chats(page: P
     expect(page.locator("#stop")).to_be_disabled()
 
 
-def test_what_waits_says_so_and_is_counted_until_a_stop_drops_it(browser: Browser, tmp_path: Path) -> None:
-    with Served(tmp_path / "home", RUMI_CHAT__WHEN_BUSY="queue") as served:
+def test_what_waits_says_so_and_is_counted_until_it_is_dropped(browser: Browser, tmp_path: Path) -> None:
+    with Served(tmp_path / "home") as served:
         page = browser.new_page()
         page.goto(served.new_link())
         expect(page.locator("#connection")).to_have_text("live")
         for text in ("hang", "say two", "say three"):
             say(page, text)
             expect(page.locator(".entry.you.sent").last).to_have_text(text)
-        expect(page.locator(".entry.queued .note").last).to_contain_text("Queued (2 of 5)")
+        expect(page.locator(".entry.queued .note").last).to_contain_text("Queued (2 of 20)")
         expect(page.locator("#queued")).to_have_text("2 queued")
         expect(page.locator("#chats tbody tr").first).to_contain_text("2 queued")
-        page.click("#stop")
-        expect(page.locator(".entry.answer").last).to_contain_text("2 queued messages were dropped.")
+        say(page, "/queue drop all")
+        expect(page.locator("#log")).to_contain_text("2 queued messages were dropped.")
         expect(page.locator("#queued")).to_be_hidden()
         page.context.close()
 

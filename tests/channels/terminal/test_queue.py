@@ -17,7 +17,7 @@ from tests.chats.house import House, house
 from tests.chats.test_queue import by_words
 
 READER = Reader("en")
-NOTICE = "⏳ Queued (1 of 5). It runs after this turn; /stop drops it.\n"
+NOTICE = "⏳ Queued (1 of 5). It comes after this turn; /queue shows and drops what waits.\n"
 
 
 @asynccontextmanager
@@ -67,19 +67,19 @@ async def replied(home: House, count: int) -> AsyncIterator[object]:
         yield reply
 
 
-async def test_what_was_dropped_by_somebody_elses_stop_is_a_failure_of_a_single_turn(
+async def test_what_was_dropped_by_somebody_else_is_a_failure_of_a_single_turn(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
     async with at_work(tmp_path) as home, trio.open_nursery() as nursery:
         session, output, _ = seat(home, alone=True)
 
-        async def stop() -> None:
+        async def drop() -> None:
             await trio.sleep(2)
-            await home.inbox.accept("cli", "/stop")
+            await home.inbox.accept("cli", "/queue drop all")
 
-        nursery.start_soon(stop)
+        nursery.start_soon(drop)
         assert await once(session, "mine", signals(), reader=READER) == 1
-        assert output.text == "⏹ Stopped.\n\n1 queued message was dropped.\n"
+        assert output.text == "1 queued message was dropped.\n"
 
 
 async def test_the_terminal_counts_what_waits_also_of_others(
@@ -98,10 +98,11 @@ async def test_the_terminal_counts_what_waits_also_of_others(
         assert late.queued == 2
         await trio.sleep(11)
         assert session.queued == late.queued == 1
+        await home.inbox.accept("cli", "/queue drop all")
         await home.inbox.accept("cli", "/stop")
         await wait_all_tasks_blocked()
         assert session.queued == late.queued == 0
-        assert output.text.endswith("⏹ Stopped.\n\n1 queued message was dropped.\n")
+        assert output.text.endswith("⏹ Stopped.\n")
         assert not session.busy
         nursery.cancel_scope.cancel()
 
