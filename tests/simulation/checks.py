@@ -147,11 +147,12 @@ class Checks:
     def _check_messages(self) -> None:
         """What was said is stored once, and has one reply."""
         found: defaultdict[Said | None, list[int]] = defaultdict(list)
+        corrected: set[str] = set()
         rows = self._book.ask(
-            "SELECT messages.id, messages.chat, messages.text, turn, reason, origin, reply, outbox.text"
-            " FROM messages LEFT JOIN outbox ON reply = outbox.id ORDER BY messages.id"
+            "SELECT messages.id, messages.chat, messages.text, turn, reason, origin, reply, outbox.text,"
+            " corrects FROM messages LEFT JOIN outbox ON reply = outbox.id ORDER BY messages.id"
         )
-        for number, chat, text, turn, reason, origin, reply, answer in rows:
+        for number, chat, text, turn, reason, origin, reply, answer, corrects in rows:
             if reply is None:
                 self._complain(f"{chat}: the message {number} {text!r} has no reply")
             if turn and reason is None:
@@ -161,7 +162,14 @@ class Checks:
             if origin is None:
                 continue
             said = self._said(chat, origin, text, found)
+            if corrects:
+                if said is None or text not in said.edits or text in corrected:
+                    self._complain(f"{chat}: the correction {number} {text!r} was not made, or counted twice")
+                corrected.add(text)
+                continue
             found[said].append(number)
+            if said is not None and text in said.edits:
+                continue
             if said is None or said.text is None:
                 self._complain(f"{chat}: the message {number} {text!r} was not meant for the house")
             elif text != said.text and said.text != "/retry":

@@ -125,7 +125,7 @@ class People:
             case "edit":
                 said = [message for message in self.said if message.message.chat.migrated_to is None]
                 if said:
-                    self._api.edit(random.choice(said).message, f"{STRANGE}#edited")
+                    self._edit(random.choice(said))
             case "outside":
                 self.call_from_outside(sim_chat)
             case "leave":
@@ -176,6 +176,17 @@ class People:
         message = self._api.say(person, sent, sim_chat.telegram_chat, topic=sim_chat.topic, reply_to=reply_to)
         self._said(sim_chat, message, text, repr(text), polite=polite)
         return message
+
+    def _edit(self, said: Said) -> None:
+        """Change what was said. Nothing of it is heard of strangers, or in a group without the bot's name."""
+        text = f"{STRANGE}#edited"
+        if said.sim_chat.private and said.text is not None:
+            self._numbered += 1
+            text = f"{said.sim_chat.mark}#{self._numbered} edited"
+            said.edits.append(text)
+            self._world.counts["edits"] += 1
+            self._world.note(said.sim_chat.chat, f"< edits {said.text!r}: {text!r}")
+        self._api.edit(said.message, text)
 
     async def _polite(self, sim_chat: SimChat) -> None:
         """Say something when nothing runs and everything is answered."""
