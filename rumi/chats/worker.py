@@ -24,12 +24,14 @@ from rumi.agent.fitting import GO_ON
 from rumi.agent.prompts.message_entries import (
     answering,
     attachment_message,
+    beyond_last_exchange,
     described,
     fetched,
     has_outside_text,
     meanwhile,
     opening,
     result_entries,
+    to_fetch,
 )
 from rumi.agent.prompts.prompt_notes import is_whole, prompt_notes
 from rumi.agent.tool import Tool
@@ -61,12 +63,14 @@ from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts import telegram as telegram_texts
 from rumi.platform.texts.questions import Verdict
 from rumi.platform.texts.translation import error_text
+from rumi.platform.untrusted_text import one_line
 from rumi.sandbox.engine import SandboxError
 from rumi.sandbox.workspace import WorkspaceUse
 from rumi.store.journal.inbox import (
     begin_turn,
     find_cut_off,
     find_retriable,
+    last_origin,
     note_asking,
     resume_turn,
 )
@@ -212,6 +216,7 @@ class Worker:
     async def _begin_again(self, job: Job) -> None:
         """Replace the beginning of the turn, which has done nothing, by one with all parts of its message."""
         job.note = reply_texts.went_on(job.language) if job.resumes else ""
+        await self._leave_out_last_exchange(job)
         said, entries = job.message, self._opening(job)
         await self._session.extend_turn(said.id, entries, job.further, afresh=True)
         self._publish(job.turn, TurnRestarted(said.text, job.messages, said.origin, has_outside_text(said)))
@@ -393,25 +398,26 @@ class Worker:
 
     async def _bring(self, job: Job, model: Model) -> None:
         """Fetch the attachments of the job's message, and store what they contain, then the user's text."""
-        if not fetched(job.message.attachments):
+        works = job.broken is not None and any(e.message.role != "user" for e in job.broken.entries)
+        if not to_fetch(job.message.attachments) or works:  # a resumed turn that went further has all of them
             return
         own = TurnMessage(Message("user", job.message.text), links=urls_in_words(job.message.text))
-        for brought_message in (*await self._attached(job, model), own):
+        for brought_message in (*await self._attached(job, model), own)[self._brought(job) :]:
             if brought_message.message.content.strip():
                 await self._session.append(job.turn, brought_message)
 
     async def _attached(self, job: Job, model: Model) -> list[TurnMessage]:
         """Fetch the attachments of the job's message, unless this was done; return what they contain."""
-        to_fetch = fetched(job.message.attachments)
-        if not to_fetch:
+        files = to_fetch(job.message.attachments)
+        if not files:
             return []
         job.stage = Text("fetching what came with the message")
-        if any(attachment.kind == "file" for attachment in to_fetch if attachment not in job.brought):
+        if any(attachment.kind == "file" for attachment in files if attachment not in job.brought):
             await self._shell.snapshot_files()
             # Before the file is there, so that no crash can leave an untrusted file without taint.
             await self._session.set_files_tainted(True)
         left, came = self._context.settings.session.handed_chars, list[TurnMessage]()
-        for attachment in to_fetch:
+        for attachment in files:
             if attachment.kind == "voice" and attachment not in job.brought:
                 listening = Text("listening to the recording")
                 job.stage = listening
@@ -428,7 +434,7 @@ class Worker:
 
     async def _fetched(self, attachment: Attachment, max_chars: int) -> TurnMessage:
         """Fetch an attachment; return the history message about it, with at most `max_chars` of its text."""
-        seen = Seen(await self._context.bring(self._chat, attachment))
+        seen = Seen(await self._fetch(attachment))
         if self._context.seen_of is not None:
             seen = await self._context.seen_of(self._chat, seen.about, max_chars)
         message = attachment_message(attachment, seen.about)
@@ -460,6 +466,30 @@ class Worker:
             parts = (waiting.message.id, *waiting.further)
             await self._session.extend_turn(job.message.id, entries, parts, afresh=False)
         return heard
+
+    async def _fetch(self, attachment: Attachment) -> str:
+        """Fetch an attachment; return its text.
+
+        If a file of an answered message cannot be fetched, the text says why.
+        """
+        try:
+            return await self._context.bring(self._chat, attachment)
+        except RumiError as error:
+            if attachment.answered is None:
+                raise
+            return f"(The file {one_line(attachment.name, 100)} could not be fetched: {error})"
+
+    async def _leave_out_last_exchange(self, job: Job) -> None:
+        """Remove what the job's message answers, if that is the last exchange, which the model knows."""
+        message = None
+        while message is not job.message:  # it may be replaced meanwhile
+            message = job.message
+            if any(attachment.answered is not None for attachment in message.attachments):
+                last = await self._services.journal.ask(last_origin(self._chat, message.id))
+                zone = await self._context.zone(self._chat)
+                if message is job.message:
+                    left = beyond_last_exchange(message, self._session.entries, last, zone)
+                    job.message = message = replace(message, attachments=left)
 
     async def _confirm(self, job: Job, asked: ConfirmationAsked) -> Verdict:
         """Wait for the user's yes or no, at most `confirm_timeout_s`.
@@ -583,6 +613,7 @@ class Worker:
         elif going_on:  # not the user's words: they consent to nothing
             asked = (HistoryEntry(job.turn, Message("system", GO_ON), chat_session.tainted),)
         else:
+            await self._leave_out_last_exchange(job)
             asked = self._opening(job)
         if self._context.people.distrusts(job.message):
             asked = tuple(replace(entry, tainted=True) for entry in asked)

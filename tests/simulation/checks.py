@@ -149,24 +149,32 @@ class Checks:
     def _check_messages(self) -> None:
         """What was said is stored once, and has one reply."""
         found: defaultdict[Said | None, list[int]] = defaultdict(list)
+        corrected: set[str] = set()
         rows = self._book.ask(
-            "SELECT messages.id, messages.chat, messages.text, turn, reason, origin, reply, corrects,"
-            " outbox.text FROM messages LEFT JOIN outbox ON reply = outbox.id ORDER BY messages.id"
+            "SELECT messages.id, messages.chat, messages.text, turn, reason, origin, reply, outbox.text,"
+            " corrects FROM messages LEFT JOIN outbox ON reply = outbox.id ORDER BY messages.id"
         )
-        for number, chat, text, turn, reason, origin, reply, corrects, answer in rows:
+        for number, chat, text, turn, reason, origin, reply, answer, corrects in rows:
             if reply is None:
                 self._complain(f"{chat}: the message {number} {text!r} has no reply")
             if turn and reason is None:
                 self._complain(f"{chat}: the turn {turn} has no end")
             if reason and text.startswith("/") and "#" not in text:  # which is a caption
                 self._complain(f"{chat}: {number} {text!r} could be retried")
-            if origin is None or corrects:
+            if origin is None:
                 continue
             said = self._said(chat, origin, text, found)
+            if corrects:
+                if said is None or text not in said.edits or text in corrected:
+                    self._complain(f"{chat}: the correction {number} {text!r} was not made, or counted twice")
+                corrected.add(text)
+                continue
             found[said].append(number)
+            if said is not None and text in said.edits:
+                continue
             if said is None or said.text is None:
                 self._complain(f"{chat}: the message {number} {text!r} was not meant for the house")
-            elif text not in (said.text, *said.corrected) and said.text != "/retry":
+            elif text not in (said.text, *said.edits) and said.text != "/retry":
                 self._complain(f"{chat}: {said.text!r} was stored as {text!r}")
             elif said.polite and answer in BUSY and not said.sim_chat.meddled:
                 self._complain(f"{chat}: {number} was wrongly told that the chat is busy")

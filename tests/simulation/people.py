@@ -10,7 +10,7 @@ from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_text import detected
 from tests.fakes.bot_api_world import Message, Person
 from tests.simulation.containers import Daemon
-from tests.simulation.ledger import Ledger
+from tests.simulation.ledger import SAID_TO_STRANGERS, Ledger
 from tests.simulation.model import BEHAVIOURS, OBEY
 from tests.simulation.process import Process
 from tests.simulation.sim_chats import BASIC_GROUP, GROUP, STRANGE, Said, SimChat
@@ -177,6 +177,17 @@ class People:
         self._said(sim_chat, message, text, repr(text), polite=polite)
         return message
 
+    def _edit(self, said: Said) -> None:
+        """Change what was said. Nothing of it is heard of strangers, or in a group without the bot's name."""
+        text = f"{STRANGE}#edited"
+        if said.sim_chat.private and said.text is not None:
+            self.numbered += 1
+            text = f"{said.sim_chat.mark}#{self.numbered} edited"
+            said.edits.append(text)
+            self._world.counts["edits"] += 1
+            self._world.note(said.sim_chat.chat, f"< edits {said.text!r}: {text!r}")
+        self._api.edit(said.message, text)
+
     async def _polite(self, sim_chat: SimChat) -> None:
         """Say something when nothing runs and everything is answered."""
         with trio.move_on_after(100):
@@ -188,22 +199,17 @@ class People:
         """Answer to something that the bot said, without calling it."""
         mine = [message for message in sim_chat.telegram_chat.said if sim_chat.holds(message)]
         if mine:
-            self.say(sim_chat, self.words(sim_chat), reply_to=self._random.choice(mine))
-
-    def _edit(self, said: Said) -> None:
-        """Change something that was said; in histories without pieces only what is meant for nobody."""
-        if self._world.pieces and said.sim_chat.private and said.text and not said.text.startswith("/"):
-            self.numbered += 1
-            self.correct(said.sim_chat, said.message, f"{said.sim_chat.mark}#{self.numbered} echo")
-        elif not said.sim_chat.private or said.sim_chat.stranger is not None:
-            self._api.edit(said.message, f"{STRANGE}#edited")
+            words, answered = self.words(sim_chat), self._random.choice(mine)
+            # What is answered is kept. Nothing of strangers may be, so nobody answers what they were told.
+            to_stranger = answered.text in SAID_TO_STRANGERS
+            self.say(sim_chat, words, reply_to=None if to_stranger else answered)
 
     def correct(self, sim_chat: SimChat, message: Message, text: str) -> None:
         """Change the text of a message."""
         self._world.note(sim_chat.chat, f"< message {message.id} becomes {text!r}")
         for said in self.said:
             if said.message is message:
-                said.corrected.append(text)
+                said.edits.append(text)
         self._api.edit(message, text)
 
     def hand_on(self, sim_chat: SimChat, text: str, of: str) -> Message:
@@ -260,21 +266,25 @@ class People:
         self._said(sim_chat, message, "" if sim_chat.private else None, f"forwarded: {text!r}")
 
     def _unsupported(self, sim_chat: SimChat) -> None:
-        """Something besides words; in a group nobody can say for whom it is."""
+        """Something besides words, most of which comes as text; in a group nobody can say for whom it is."""
         person = self._random.choice(sim_chat.people)
         kind = self._random.choice(("location", "sticker", "voice", "poll"))
+        text = ""
         match kind:
             case "location":
+                text = "location 1.0, 2.0"
                 message = self._api.send_location(
                     person, 1.0, 2.0, sim_chat.telegram_chat, topic=sim_chat.topic
                 )
             case "sticker":
+                text = "sticker 👍"
                 message = self._api.send_sticker(person, sim_chat.telegram_chat, topic=sim_chat.topic)
             case "voice":
                 message = self._api.send_voice(person, b"OggS", sim_chat.telegram_chat, topic=sim_chat.topic)
             case _:
+                text = "poll: Which?\n- yes\n- no"
                 message = self._api.send_poll(person, "Which?", sim_chat.telegram_chat, topic=sim_chat.topic)
-        self._said(sim_chat, message, "" if sim_chat.private else None, f"a {kind}")
+        self._said(sim_chat, message, text if sim_chat.private else None, f"a {kind}")
 
     def _unheard(self, sim_chat: SimChat) -> None:
         """In a group, something that is meant for others."""

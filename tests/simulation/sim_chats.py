@@ -133,7 +133,7 @@ class Said:
     """Something that somebody sent. `text` is what the house may store of it, None where it may not.
 
     `polite`: the sender had waited until nothing ran. `lost`: Telegram itself may not have handed it out.
-    `album` is what belongs to it besides, `corrected` what it was changed to.
+    `album` is what belongs to it besides. `edits` are the texts that the sender gave it later.
     """
 
     sim_chat: SimChat
@@ -142,7 +142,7 @@ class Said:
     polite: bool = False
     lost: bool = False
     album: list[Message] = field(default_factory=list)
-    corrected: list[str] = field(default_factory=list)
+    edits: list[str] = field(default_factory=list)
 
 
 def make_sim_chats(api: BotApi, *, basic: bool) -> list[SimChat]:

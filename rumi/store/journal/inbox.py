@@ -422,6 +422,17 @@ def _whole(transaction: Transaction, first: Incoming) -> Incoming:
     return joined((first, *_messages(transaction, found, first.chat, first.id, first.id)))
 
 
+@step(of_chat, reads=True)
+def last_origin(transaction: Transaction, chat: str, before: int) -> int:
+    """Return the source's number of the chat's last message before the message `before`; 0 if unknown."""
+    found = transaction.db.execute(
+        "SELECT origin FROM messages WHERE chat = ? AND id < ? AND origin IS NOT NULL AND corrects = 0"
+        " ORDER BY id DESC LIMIT 1",
+        (chat, before),
+    ).fetchone()
+    return 0 if found is None else int(found[0])
+
+
 @step(reads=True)
 def open_chats(transaction: Transaction, partitions: frozenset[int] | None = None) -> tuple[str, ...]:
     """Return the chats that have messages without a final reply, optionally only those in `partitions`."""

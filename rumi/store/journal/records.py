@@ -116,6 +116,10 @@ class Attachment:
     `size_bytes` is the size reported to the front end, None if unknown. `source` names the origin of the
     attachment, and is empty if the user made the attachment; strangers may choose words in `source`. `text`
     contains the written text; `cut` is True if the end of the text is missing.
+
+    `answered` is set for the text and the file of a message that the user's message answers: it is the
+    source's number of that message, 0 if that message is in another chat. `sent` is the time when that
+    message was sent, in seconds since 1970; 0 if unknown.
     """
 
     kind: Literal["file", "voice", "words"]
@@ -126,6 +130,16 @@ class Attachment:
     source: str = ""
     text: str = ""
     cut: bool = False
+    answered: int | None = None
+    sent: float = 0.0
+
+    @property
+    def own_file(self) -> bool:
+        """Return True for a file or a recording of the message itself.
+
+        A message with one is neither a command nor a yes or a no.
+        """
+        return self.kind != "words" and self.answered is None
 
     @property
     def tainted(self) -> bool:
@@ -259,7 +273,8 @@ def joined(parts: Sequence[Incoming]) -> Incoming:
         return first
     speaking = next((part for part in parts if part.text.strip()), first)
     answer = next((part.answer for part in parts if part.answer is not None), None)
-    attachments = tuple(attachment for part in parts for attachment in part.attachments)
+    # Each part may answer the same message. Its text and its file are needed once.
+    attachments = tuple(dict.fromkeys(attachment for part in parts for attachment in part.attachments))
     return replace(
         first,
         update=parts[-1].update,

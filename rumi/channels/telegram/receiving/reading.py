@@ -12,7 +12,9 @@ from typing import Final, TypeAlias
 from rumi.channels.telegram.address import Moves, TelegramAddress
 from rumi.channels.telegram.api.bot import Me
 from rumi.channels.telegram.callback import button_in
-from rumi.channels.telegram.receiving.content import MessageText, content_of, made_by, quoted_in, read_words
+from rumi.channels.telegram.receiving.authors import chat_speaking_in, fields_in, made_by, person_in
+from rumi.channels.telegram.receiving.content import MessageText, content_of, read_words, text_of
+from rumi.channels.telegram.receiving.references import answered_in, references_in
 from rumi.channels.telegram.receiving.updates import (
     Fields,
     OddField,
@@ -20,7 +22,6 @@ from rumi.channels.telegram.receiving.updates import (
     flag,
     number,
     number_of,
-    number_or_none,
     record,
     record_or_none,
     text_or_none,
@@ -38,10 +39,6 @@ Here: TypeAlias = Callable[[TelegramAddress], TelegramAddress]
 """Maps an address on Telegram to the address of the chat that handles its messages."""
 
 _GROUPS: Final = ("group", "supergroup")
-_TELEGRAM: Final = 777000
-"""Telegram's user number for the author of channel posts in a channel's discussion group. Telegram does not
-flag it as a bot.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +72,8 @@ class Stranger:
     """A message from a user without permission. The message's content is not stored.
 
     `origin` is the message to which the bot's notice replies; None in a private chat, where no reference is
-    needed.
+    needed. `anonymous` is True if the message was sent in the name of a group or a channel; `user` is then
+    the number of that chat.
     """
 
     update: int
@@ -83,6 +81,7 @@ class Stranger:
     chat: str
     language: Language
     origin: int | None = None
+    anonymous: bool = False
 
 
 Read: TypeAlias = Incoming | Stranger
@@ -92,7 +91,8 @@ Read: TypeAlias = Incoming | Stranger
 class _TelegramMessage:
     """A message from a person. `addressed` is True if the message is meant for the bot.
 
-    Messages with the same `album` belong to one album.
+    Messages with the same `album` belong to one album. `anonymous` is True if the message was sent in the
+    name of a group or a channel. `corrects` is True for the new version of an edited message.
     """
 
     update: int
@@ -107,6 +107,8 @@ class _TelegramMessage:
     answer: str | None
     album: str | None
     button: str
+    anonymous: bool = False
+    corrects: bool = False
 
 
 def read_batch(
@@ -154,13 +156,15 @@ def _album_key(received: _TelegramMessage) -> tuple[object, ...]:
 
 
 def _message_in(update: RawUpdate, me: Me, who: Who, moves: Moves, hears: bool) -> _TelegramMessage | None:
-    """Return a person's message, or a press of a reply's button; None if the update contains neither."""
+    """Return a message, an edited one, or a press of a reply's button; None if the update contains none."""
     query = record_or_none(update, "callback_query")
     button = "" if query is None else button_in(text_or_none(query, "data") or "")
-    message = record_or_none(update, "message") if query is None else _pressed(query, button)
-    sender = None if message is None else _person(message)
-    if message is None or sender is None:
-        return None
+    edited = record_or_none(update, "edited_message") if query is None else None
+    message = edited or (record_or_none(update, "message") if query is None else _pressed(query, button))
+    person = None if message is None else person_in(message)
+    sender = None if message is None else person or chat_speaking_in(message)
+    if message is None or sender is None or (edited is not None and edited.get("location") is not None):
+        return None  # a live location is edited at each step
     chat = record(message, "chat")
     private = chat.get("type") == "private"
     # Direct messages of a channel are private conversations of many people in what looks like one group.
@@ -168,19 +172,23 @@ def _message_in(update: RawUpdate, me: Me, who: Who, moves: Moves, hears: bool) 
         return None
     language = who.language_of(text_or_none(sender, "language_code"))
     content = content_of(message, language, hears)
-    if content is None:
+    if content is None or (edited is not None and content.answer is not None):
         return None
     words = read_words(message, me)
     maker = made_by(message)
-    attachments = [replace(attachment, source=maker) for attachment in content.attachments]
+    attachments = [
+        replace(attachment, source=maker or attachment.source) for attachment in content.attachments
+    ]
     if maker:  # forwarded text is untrusted: it is no command, mention or answer of the sender
-        said = text_or_none(message, "text") or text_or_none(message, "caption") or ""
-        attachments[:0] = _words(maker, said)
+        attachments[:0] = [*_words(maker, text_of(message)), *_words(maker, content.text)]
         words = MessageText("", addressed=False)
+    elif content.text:
+        words = replace(words, text="\n".join(filter(None, (content.text, words.text))))
     if not private and words.other_bot:
         return None
-    if (quoted := quoted_in(message)) is not None:
-        attachments[:0] = _words(*quoted)
+    attachments[:0] = references_in(message, me, hears)
+    if edited is not None and not words.text.strip() and not attachments:
+        return None
     topic = number(message, "message_thread_id") if flag(message, "is_topic_message") else None
     there = TelegramAddress(number(chat, "id"), topic)
     return _TelegramMessage(
@@ -194,8 +202,10 @@ def _message_in(update: RawUpdate, me: Me, who: Who, moves: Moves, hears: bool) 
         addressed=private or words.addressed or bool(button) or _answers_bot(message, me),
         attachments=tuple(attachments),
         answer=content.answer,
-        album=text_or_none(message, "media_group_id"),
+        album=text_or_none(message, "media_group_id") if edited is None else None,
         button=button,
+        anonymous=person is None,
+        corrects=edited is not None,
     )
 
 
@@ -215,27 +225,10 @@ def _words(source: str, text: str) -> list[Attachment]:
     return [Attachment("words", source=source, text=text)] if text.strip() else []
 
 
-def _person(message: Fields) -> Fields | None:
-    """Return the author if it is an identified person: not a bot, a channel or an anonymous admin."""
-    if message.get("sender_chat") is not None or flag(message, "is_automatic_forward"):
-        return None
-    sender = record_or_none(message, "from")
-    if sender is None or flag(sender, "is_bot") or number(sender, "id") == _TELEGRAM:
-        return None
-    return sender
-
-
 def _answers_bot(message: Fields, me: Me) -> bool:
     """Return True if the message replies to a message of the bot."""
-    replied = record_or_none(message, "reply_to_message")
-    author = None if replied is None else record_or_none(replied, "from")
-    if replied is None or author is None or number_or_none(author, "id") != me.id:
-        return False
-    # Every message in a topic counts as a reply to the topic's first message, which the bot may have sent.
-    begins_topic = flag(message, "is_topic_message") and (
-        replied.get("message_id") == message.get("message_thread_id")
-    )
-    return replied.get("forum_topic_created") is None and not begins_topic
+    replied = answered_in(message)
+    return replied is not None and fields_in(replied, "from").get("id") == me.id
 
 
 def _judge(received: Sequence[_TelegramMessage], who: Who, *, apart: bool) -> Read | None:
@@ -249,6 +242,15 @@ def _judge(received: Sequence[_TelegramMessage], who: Who, *, apart: bool) -> Re
     if not addressed and not (part and who.may_talk(last.user)):
         return None
     message = joined([_as_incoming(part_of_album, who) for part_of_album in received])
+    if last.anonymous:
+        chat = last.address.chat
+        return (
+            None
+            if last.corrects
+            else Stranger(last.update, last.user, chat, last.language, message.origin or None, anonymous=True)
+        )
+    if last.corrects and not who.may_talk(last.user):
+        return None
     if not who.may_talk(last.user):
         origin = None if last.private else message.origin or None
         return Stranger(last.update, last.user, last.address.chat, last.language, origin)
@@ -274,4 +276,5 @@ def _as_incoming(received: _TelegramMessage, who: Who) -> Incoming:
         user=received.user,
         button=received.button,
         addressed=received.addressed,
+        corrects=received.corrects,
     )
