@@ -1,5 +1,6 @@
 """One thought that comes as several messages is one turn, with all parts and their sources, and one reply."""
 
+import json
 import sqlite3
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -380,27 +381,53 @@ async def test_messages_that_wait_and_came_together_are_one_turn(
         assert len(talked.of(Queued)) == 2
 
 
+def killed(path: Path) -> Path:
+    """Return a folder with the journal as a kill of the process leaves it now."""
+    later = path / "later"
+    later.mkdir()
+    with sqlite3.connect(path / "state.db") as kept, sqlite3.connect(later / "state.db") as copy:
+        kept.backup(copy)
+    return later
+
+
 async def test_an_end_of_the_process_loses_no_part_that_is_held(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
     """The parts lie in the journal: the next process begins one turn with all of them."""
     async with talk(tmp_path) as talked:
         await talked.send(*ROWS["three forwards"])
-        kept = sqlite3.connect(tmp_path / "state.db")
-        copy = sqlite3.connect(tmp_path / "killed.db")
-        kept.backup(copy)
-        kept.close()
-        copy.close()
+        later = killed(tmp_path)
         await talked.settled()
-    later = tmp_path / "later"
-    later.mkdir()
-    (tmp_path / "killed.db").rename(later / "state.db")
     async with talk(later) as talked:
         await trio.sleep(10)
         assert {reply for *_, reply in rows(later)} == {1}
         said = "\n".join(talked.asked("tg1"))
         assert all(one.text in said for one in (FORWARD, OTHER_FORWARD, THIRD_FORWARD))
         assert len(talked.of(TurnStarted)) == 1
+
+
+async def test_the_parts_and_the_history_of_a_turn_that_began_again_are_stored_at_once(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async with talk(tmp_path, 5.0) as talked:
+        await talked.send(Incoming(text="look at it", attachments=(REPORT,)))
+        await trio.sleep(0.4)
+        await talked.send(Incoming(text="and at that", attachments=(FORWARD,)))
+        await trio.sleep(0.4)
+        later = killed(tmp_path)
+        with sqlite3.connect(later / "state.db") as database:
+            stored = [
+                json.loads(text) for (text,) in database.execute("SELECT message FROM history ORDER BY id")
+            ]
+        await talked.settled()
+    users = [message["content"] for message in stored if message["role"] == "user"]
+    assert users == talked.asked("tg1")
+    assert users[-1] == "look at it\nand at that"
+    assert sum("contents of F1" in text for text in users) == 1
+    assert [part_of for _, _, part_of, _ in rows(later)] == [None, 1]
+    async with talk(later) as talked:
+        await talked.settled()
+        assert len({reply for *_, reply in rows(later)}) == 1
 
 
 def test_stored_messages_are_grouped_by_their_turn_and_by_their_time() -> None:
