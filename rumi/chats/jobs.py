@@ -68,8 +68,8 @@ class Job:
 
     A job that `resumes` goes on with a turn that an earlier process began; `broken` is what is stored of it.
     `stopped` is True if a user has stopped the job, even while the process ends. `began` has the time at
-    which each tool call of the turn began, on trio's clock. `waits_for_yes` is True while the turn's only running call waits
-    for a person's yes.
+    which each tool call of the turn began, on trio's clock. `waits_for_yes` is True while the turn's only
+    running call waits for a person's yes.
     """
 
     kind: JobKind

@@ -43,7 +43,7 @@ NOT_STORED = frozenset(
 
 SAID_TO_WHO_WAITS = frozenset(
     reply_texts.queued(language, place, 5) for language in ("es", "en") for place in range(1, 6)
-)
+) | {reply_texts.goes_on_later(language) for language in ("es", "en")}
 
 OUTSIDE_THE_OUTBOX = SAID_TO_STRANGERS | NOT_STORED | SAID_TO_WHO_WAITS
 

@@ -579,8 +579,8 @@ class StoreSection(Section):
     Without a `url`, Rumi uses files in the home. The password is in the variable STORE_PASSWORD. `workspaces`
     is an existing folder for the chats' files; None stands for the folder in the home. `lease_s` is the time
     after which a worker stops serving chats if the database does not answer. A worker that shuts down lets
-    running turns continue for `drain_s` seconds, and tool calls for `drain_s` of `[serve]`. `address` is the address at which other workers reach this
-    worker.
+    running turns continue for `drain_s` seconds, and tool calls for `drain_s` of `[serve]`. `address` is the
+    address at which other workers reach this worker.
     """
 
     url: Annotated[str, _checked(_check_store)] = ""
