@@ -33,6 +33,7 @@ from bench import telegram_house as house
 from bench.chaos_ledger import WORK, Closing, Ledger, read_books
 from bench.rounds import percentile, row, spread
 from bench.telegram_house import Outside, Process, until
+from rumi.chats.resuming import MOST_RESUMED
 from rumi.sandbox.cgroups import Cgroups
 from rumi.sandbox.processes import descendants, named
 from tests.fakes.bot_api_world import Chat, Person
@@ -409,7 +410,13 @@ def report(chaos: Chaos, closing: Closing, left: list[str], seconds: float) -> N
     row(
         "how turns ended", ", ".join(f"{reason} {number}" for reason, number in closing.reasons.most_common())
     )
-    row("interrupted turns reported", str(closing.reasons["interrupted"]))
+    row(
+        "turns resumed",
+        f"{closing.resumed}, {closing.resumptions} times",
+        f"each {MOST_RESUMED} times at most",
+    )
+    row("of these, ended by themselves", str(closing.went_on), "no command of theirs twice")
+    row("interrupted turns that asked", str(closing.reasons["interrupted"]))
     row("answers that grew in a message", str(closing.previewed))
     row(
         "from taken by Telegram to marked",

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from rumi.channels.telegram.formatting.reply import format_reply
+from rumi.chats.resuming import MOST_RESUMED
 from rumi.platform.chat_ids import TASK
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_chats import EPOCH
@@ -32,8 +33,8 @@ MISSED_BEFORE = re.compile(r"Missed before it: (\d+)")
 MISSED = re.compile(r"^- (\d+) “.*”: (\d+) ", re.MULTILINE)
 MINUTE_S = 60
 
-NOT_STORED = re.compile("⚠️ I cannot store messages")
-"""Said at once, and no reply: nothing was accepted."""
+NOT_STORED = re.compile("⚠️ I cannot store messages|⏸ I am being restarted")
+"""Said at once, and no reply: nothing was accepted, or the turn goes on after the restart."""
 
 WINDOW_S = 1.0
 """What Telegram took longer ago has been marked, also on a busy machine."""
@@ -52,6 +53,7 @@ class Accepted:
     preview: int | None
     task: int | None
     schedule: int | None
+    resumed: int = 0
 
 
 @dataclass(frozen=True)
@@ -148,7 +150,9 @@ def read_books(home: Path) -> Books:
 def books_of(query: Callable[[str], list[Any]]) -> Books:
     """Read the journal with a function that asks a database, whatever kind it is."""
     updates = frozenset(number for (number,) in query("SELECT number FROM updates"))
-    rows = query("SELECT chat, text, turn, reason, reply, origin, preview, task, schedule FROM messages")
+    rows = query(
+        "SELECT chat, text, turn, reason, reply, origin, preview, task, schedule, resumed FROM messages"
+    )
     messages = tuple(Accepted(*row) for row in rows)
     rows = query("SELECT id, chat, text, delivered, parts, failure FROM outbox")
     outbox = {number: Reply(*row) for number, *row in rows}
@@ -300,8 +304,18 @@ class Ledger:
             for line in self._audit()
             if line["event"] == "turn_started" and not line["chat_id"].startswith(TASK)  # which goes on
         )
+        resumed = {message.turn: message.resumed for message in books.messages if message.turn}
+        closing.resumed = sum(bool(times) for times in resumed.values())
+        closing.resumptions = sum(resumed.values())
+        closing.went_on = sum(
+            message.resumed > 0 and message.reason == "complete" for message in books.messages
+        )
+        if again := [turn for turn, times in resumed.items() if times > MOST_RESUMED]:
+            self.wrong.append(f"turns were resumed too often: {again}")
         for turn, number in turns.items():
-            if number > 1 and len(self.homes) == 1:  # another worker begins what was not stored as begun
+            if (
+                number > 1 + resumed.get(turn, 0) and len(self.homes) == 1
+            ):  # another worker begins what was not stored as begun
                 self.wrong.append(f"turn {turn} began {number} times")
         said = {(chat, message.id): message.text for chat, message in self._said()}
         begun: Counter[int] = Counter()
@@ -403,6 +417,11 @@ class Closing:
     replies: int = 0
     turns: int = 0
     retried: int = 0
+    resumed: int = 0
+    """Turns that went on after the end of a process, or asked then."""
+    resumptions: int = 0
+    went_on: int = 0
+    """Of these, the turns that came to their end by themselves."""
     lines: int = 0
     previewed: int = 0
     marking_s: list[float] = field(default_factory=list)

@@ -257,6 +257,11 @@ class Worker:
         Return how the turn finished. An unusable model or an attachment that cannot be fetched ends the turn
         as a `model_error`.
         """
+        if (
+            job.broken is not None and not job.broken.entries
+        ):  # its history was deleted: nothing to go on from
+            job.note = ""
+            return TurnFinished("interrupted", reply_texts.restarted(job.language, described(job.message)))
         try:
             model = self._context.model_of(job.message, job.language)
         except RumiError as error:

@@ -449,7 +449,7 @@ async def test_a_reply_that_was_written_when_the_disk_failed_is_told_also_where_
         await home.inbox.accept_all([Incoming(tg(1), "tg1", "hello")])
         await trio.sleep(1)
     disk = FailsAfterTheReply()
-    async with house(tmp_path, slow, offload=disk) as home:
+    async with house(tmp_path, offload=disk) as home:
         with trio.fail_after(60):
             while not disk.failed:  # noqa: ASYNC110  # a disk tells nobody
                 await trio.sleep(0.01)

@@ -7,6 +7,7 @@ from itertools import pairwise
 from math import inf
 from typing import TYPE_CHECKING
 
+from rumi.chats.resuming import MOST_RESUMED
 from rumi.platform.texts import telegram as telegram_texts
 from tests.fakes.bot_api_world import Query
 from tests.simulation.asking import CLOSED, thing_in
@@ -216,6 +217,12 @@ class Checks:
         """Nothing is run twice without /retry, and turns are answered in the order of their messages."""
         rows = self._book.ask("SELECT id, chat, text, reply FROM messages WHERE turn IS NOT NULL ORDER BY id")
         allowed = Counter(text for _, _, text, _ in rows)
+        for number, chat, text, resumed in self._book.ask(
+            "SELECT id, chat, text, resumed FROM messages WHERE resumed > 0"
+        ):
+            allowed[text] += resumed
+            if resumed > MOST_RESUMED:
+                self._complain(f"{chat}: {number} {text!r} was resumed {resumed} times")
         for text, times in self._history.setting.begun.items():
             asked = self._history.pieces.asked(text) if self._world.pieces else allowed[text]
             if times > asked and not text.startswith("["):  # which is a file

@@ -28,7 +28,8 @@ from rumi.channels.telegram.sending.preview import Preview
 from rumi.channels.telegram.sending.questions import AskedQuestion
 from rumi.channels.telegram.sending.sender import Sender
 from rumi.channels.telegram.sending.toasts import Toasts
-from rumi.chats import recovery
+from rumi.chats import jobs, recovery
+from rumi.chats import worker as chat_worker
 from rumi.chats.budgets.meter import Budgets
 from rumi.chats.chat import Chat
 from rumi.chats.chats import Chats
@@ -79,6 +80,15 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 async def nothing(*_: object) -> None:
     pass
+
+
+def runs_an_open_call_again(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(chat_worker, "may_have_acted", lambda broken, tools: None)
+
+
+def resumes_a_turn_without_end(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(recovery, "MOST_RESUMED", 1000)
+    patch.setattr(jobs, "MOST_RESUMED", 1000)
 
 
 def confirms_before_it_stores(patch: pytest.MonkeyPatch) -> None:
@@ -548,6 +558,8 @@ pytestmark = pytest.mark.long
         (forgets_what_a_full_disk_refused, "is told and not stored"),
         (crashes_on_a_full_disk, "the process ended with"),
         (confirms_before_it_stores, "was confirmed and not stored"),
+        (runs_an_open_call_again, "is run again"),
+        (resumes_a_turn_without_end, "was resumed 3 times"),
         (stores_again_what_it_knows, "was stored more than once"),
         (tells_strangers_each_time, "the stranger"),
         (counts_steps_that_nobody_sees, "tells step 3 behind 0"),

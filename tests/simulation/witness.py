@@ -1,6 +1,6 @@
 """Watches what the chats tell, through all processes, and notes what must not be."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -74,6 +74,9 @@ class Witness:
         self._process: Process | None = None
         self._received: dict[int, str] = {}
         self._started: dict[str, str] = {}
+        self._starts: Counter[str] = Counter()
+        self._open_calls: dict[tuple[str, str], Process] = {}
+        """Commands without a result, and the process that began them."""
         self._finished: dict[str, str] = {}
         self._replied: set[str] = set()
         self._queued: defaultdict[str, list[int]] = defaultdict(list)
@@ -138,8 +141,12 @@ class Witness:
                 retry = bool(self._book.ask("SELECT 1 FROM messages WHERE retried = ?", message))
                 self._asking.begin(chat, turn, origin, text, retry=retry)
                 self._world.note(chat, f"{turn} begins", lambda: repr(text))
-                if turn in self._started:
-                    complain(f"{chat} {turn}: started twice")
+                self._starts[turn] += 1
+                ((resumed,),) = self._book.ask("SELECT resumed FROM messages WHERE id = ?", message)
+                if self._starts[turn] > 1 + resumed:
+                    complain(f"{chat} {turn}: started {self._starts[turn]} times, resumed {resumed} times")
+                if self._starts[turn] > 1:
+                    self._world.counts["resumed"] += 1
                 if chat in self.turn_now:
                     complain(f"{chat} {turn}: started while {self.turn_now[chat]} runs")
                 if (
@@ -157,6 +164,10 @@ class Witness:
                 self._world.waits.until(trio.current_time() + seconds, chat)
             case ToolStarted(call):
                 self._steps[turn, call.id] = 0
+                if call.name == "bash":
+                    if self._open_calls.get((turn, call.id), process) is not process:
+                        complain(f"{chat} {turn}: the command {call.arguments} is run again")
+                    self._open_calls[turn, call.id] = process
             case ToolProgress(id, _, step):
                 self._world.counts["steps"] += 1
                 before = self._steps.get((turn, id))
@@ -166,9 +177,12 @@ class Witness:
             case ToolFinished(call, result, steps):
                 self._is_allowed(chat, turn, call.name, ran=result.ok or result.exit_code is not None)
                 before = self._steps.pop((turn, call.id), None)
+                self._open_calls.pop((turn, call.id), None)
                 if steps != before:
                     complain(f"{chat} {turn}: {call.id} ends with {steps} steps and told {before}")
             case ConfirmationAsked(id, text):
+                for key in [key for key in self._open_calls if key[0] == turn]:
+                    del self._open_calls[key]  # it waits, and may be asked about again
                 self._react(self._asking.ask(chat, turn, id, text, process.life))
                 process.life.moment("asked")
             case ConfirmationEnded(id, verdict):
