@@ -153,6 +153,7 @@ def _new_schedule(view: ChatView, owner: str) -> ScheduleRecord:
         tainted=view.tainted(),
         user=view.user(),
         turn=view.turn,
+        asked_at=view.said_at(),
     )
 
 

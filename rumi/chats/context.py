@@ -89,6 +89,8 @@ class ChatView:
     """Returns the model whose calls are charged to the sender."""
     turn: str = ""
     """The turn's id: changes that tools record under it can be undone."""
+    said_at: Callable[[], float] = lambda: 0.0
+    """Returns the time when the turn's message was written, in seconds since 1970; 0 if it is unknown."""
 
 
 @dataclass(frozen=True, slots=True)

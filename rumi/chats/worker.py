@@ -22,7 +22,7 @@ from rumi.agent.prompts.message_entries import (
     opening,
     result_entries,
 )
-from rumi.agent.prompts.prompt_notes import is_whole, prompt_notes
+from rumi.agent.prompts.prompt_notes import is_whole, prompt_notes, written_line
 from rumi.agent.tool import Tool
 from rumi.agent.tools.bash import bash_tools
 from rumi.agent.tools.delegate import Delegate
@@ -40,7 +40,7 @@ from rumi.chats.jobs import Asked, Job
 from rumi.chats.recorder.recorder import recorded
 from rumi.chats.services import ChatServices, ChatShell
 from rumi.chats.session import ChatSession, ending
-from rumi.chats.surroundings import variables
+from rumi.chats.surroundings import local_now, variables
 from rumi.chats.undoing import Undoing
 from rumi.errors import RumiError
 from rumi.models.model import Message, Model
@@ -55,7 +55,7 @@ from rumi.sandbox.engine import SandboxError
 from rumi.sandbox.workspace import WorkspaceUse
 from rumi.store.journal.inbox import begin_turn, find_cut_off, find_retriable
 from rumi.store.journal.outbox import settle
-from rumi.store.journal.records import Button, FinalReply, HistoryEntry, Reason
+from rumi.store.journal.records import STALE_S, Button, FinalReply, HistoryEntry, Reason
 from rumi.texts import Text, gettext, ngettext
 from rumi.web.links import urls_in_words
 from rumi.web.readers.files.viewer import Seen
@@ -243,6 +243,7 @@ class Worker:
             user=lambda: job.message.user,
             sender_model=lambda: self._context.model_of(job.message, job.language),
             turn=job.turn,
+            said_at=lambda: job.message.said_at,
         )
         services, policy = self._services, self._services.policy_of(self._chat)
         return (
@@ -396,6 +397,8 @@ class Worker:
                 attachments=earlier.attachments,
                 apart=earlier.apart,
                 tainted=earlier.tainted,
+                sent=earlier.said_at,
+                received=earlier.received,
             )
             retries = earlier.id
             if earlier.by_hand and not fetched(earlier.attachments):
@@ -413,7 +416,7 @@ class Worker:
         elif going_on:  # not the user's words: they consent to nothing
             asked = (HistoryEntry(job.turn, Message("system", GO_ON), chat_session.tainted),)
         else:
-            asked = opening(job.turn, job.message)
+            asked = (*await self._when_written(job), *opening(job.turn, job.message))
         if self._context.people.distrusts(job.message):
             asked = tuple(replace(entry, tainted=True) for entry in asked)
         chat_session.turn = job.turn
@@ -426,6 +429,15 @@ class Worker:
         tainted = said.tainted or any(attachment.tainted for attachment in said.attachments)
         self._publish(job.turn, TurnStarted(said.text, said.id, job.language, said.origin, tainted))
         return None
+
+    async def _when_written(self, job: Job) -> tuple[HistoryEntry, ...]:
+        """Return an entry that says when a message was written, if it has waited; empty for a fresh one."""
+        said_at, now = job.message.said_at, self._context.now()
+        if not job.message.by_hand or not said_at or now - said_at <= STALE_S:
+            return ()
+        zone = await self._context.zone(self._chat)
+        line = written_line(local_now(said_at, zone), local_now(now, zone), zone)
+        return (HistoryEntry(job.turn, Message("system", line), self._session.tainted),)
 
     def _watch(self, job: Job, event: TurnEvent) -> None:
         # Taint the session before the history entry does: a tool that calls other tools continues after

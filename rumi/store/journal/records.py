@@ -2,11 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from rumi.models.model import Message
 from rumi.store.protocol import Trouble
 from rumi.texts import Language
+
+STALE_S: Final = 300.0
+"""Age of a message from which on a turn is told when the message was written, in seconds."""
 
 Reason: TypeAlias = Literal[
     "complete",
@@ -226,6 +229,14 @@ class Incoming:
     received: float = 0.0
     part_of: int = 0
     resumed: int = 0
+
+    @property
+    def said_at(self) -> float:
+        """Return the time when the message was written, in seconds since 1970; 0 if it is not stored yet.
+
+        A time that is later than the message's arrival comes from a clock that is wrong.
+        """
+        return min(self.sent, self.received) if self.sent > 0 else self.received
 
     @property
     def ready(self) -> bool:
@@ -510,8 +521,8 @@ class ScheduleRecord:
     number of consecutive firings whose work failed. `missed` is the number of missed fire times since
     `missed_at` that were not reported yet. `tainted` is True if the text may contain untrusted content.
     `message` is the number of the command that created the schedule. `fired` is the time of the last firing.
-    Numbers are 0 if they do not apply. `turn` is the turn that creates the schedule; it is not stored in the
-    schedule's row.
+    Numbers are 0 if they do not apply. `turn` is the turn that creates the schedule, and `asked_at` is the
+    time when it was asked for, from which relative times count; both are not stored in the schedule's row.
     """
 
     owner: str
@@ -537,6 +548,7 @@ class ScheduleRecord:
     user: int | None = None
     """The source's number of the person who requested the schedule; None if unknown."""
     turn: str = ""
+    asked_at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

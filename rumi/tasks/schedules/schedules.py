@@ -100,7 +100,11 @@ class Schedules(StoredSchedules):
             return schedule_texts.schedule_usage(language)
         when, text = read
         new = ScheduleRecord(
-            owner, message.chat, "text", text, language=language, message=message.id, user=message.user
+            *(owner, message.chat, "text", text),
+            language=language,
+            message=message.id,
+            user=message.user,
+            asked_at=message.said_at,
         )
         return self.understood(await self.add(new, when), language)
 

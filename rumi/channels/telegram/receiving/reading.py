@@ -107,6 +107,7 @@ class _TelegramMessage:
     answer: str | None
     album: str | None
     button: str
+    sent: float
 
 
 def read_batch(
@@ -196,6 +197,7 @@ def _message_in(update: RawUpdate, me: Me, who: Who, moves: Moves, hears: bool) 
         answer=content.answer,
         album=text_or_none(message, "media_group_id"),
         button=button,
+        sent=float(number_or_none(message, "date") or 0),
     )
 
 
@@ -274,4 +276,5 @@ def _as_incoming(received: _TelegramMessage, who: Who) -> Incoming:
         user=received.user,
         button=received.button,
         addressed=received.addressed,
+        sent=received.sent,
     )
