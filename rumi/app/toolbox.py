@@ -94,7 +94,7 @@ class Toolbox:
             WebSearch(partial(self.web.search, chat)),
             RememberTool(memory, owner, chat, view.tainted, view.language),
             ForgetTool(memory, owner, view.language),
-            RecallTool(self.recall, self.memory, owner, view.language, time.time),
+            RecallTool(self.recall, self.memory, owner, view.language, time.time, view.zone),
             *self._research(view, owner),
             *((StartBot(self.bots, owner, chat, view.language, view.user()),) if self.bots().any else ()),
             *schedule_tools(self.schedules, lambda: _new_schedule(view, owner)),

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Final
 
 import trio
@@ -11,7 +10,7 @@ import trio
 from rumi.agent.breakers import TurnLimits
 from rumi.agent.prompts.environment import Environment, environment_block, instruction_blocks
 from rumi.errors import RumiError
-from rumi.platform.zones import posix_rule, zone_of, zone_of_machine
+from rumi.platform.zones import posix_rule, zone_of_machine
 from rumi.sandbox.overview import Overview
 
 logger = logging.getLogger(__name__)
@@ -89,11 +88,6 @@ class Surroundings:
 def instruction_chars(context_tokens: int) -> int:
     """Return the maximum number of characters of instruction files, for a model with such a context."""
     return int(context_tokens * INSTRUCTIONS_SHARE * CHARS_PER_TOKEN)
-
-
-def local_now(now: float, zone: str) -> datetime:
-    """Return the local time in a zone; without a zone, this machine's."""
-    return datetime.fromtimestamp(now, zone_of(zone)) if zone else datetime.fromtimestamp(now).astimezone()
 
 
 def variables(zone: str) -> tuple[str, ...]:

@@ -40,7 +40,7 @@ from rumi.chats.jobs import Asked, Job
 from rumi.chats.recorder.recorder import recorded
 from rumi.chats.services import ChatServices, ChatShell
 from rumi.chats.session import ChatSession, ending
-from rumi.chats.surroundings import local_now, variables
+from rumi.chats.surroundings import variables
 from rumi.chats.undoing import Undoing
 from rumi.errors import RumiError
 from rumi.models.model import Message, Model
@@ -51,6 +51,7 @@ from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts import telegram as telegram_texts
 from rumi.platform.texts.questions import Verdict
 from rumi.platform.texts.translation import error_text
+from rumi.platform.zones import local_at
 from rumi.sandbox.engine import SandboxError
 from rumi.sandbox.workspace import WorkspaceUse
 from rumi.store.journal.inbox import begin_turn, find_cut_off, find_retriable
@@ -96,6 +97,7 @@ class Worker:
         self._shell = ChatShell(chat_id, services.sandboxes, chat_session, services.undo)
         self.undoing = Undoing(services, chat_session)
         self._files_are_here = False
+        self._zone = ""
 
     async def fetch_files(self) -> None:
         """Fetch the chat's files in the state that the previous worker process stored.
@@ -187,7 +189,7 @@ class Worker:
         tools, withheld = self._context.people.tools(job.message, self._tools_for(job))
         # Cut before the note is stored: the cut may remove the full note, and then a new one is needed.
         await self._context.fit_history(self._session, tools, model)
-        zone = await self._context.zone(self._chat)
+        zone = self._zone = await self._context.zone(self._chat)
         self._shell.variables = variables(zone)
         while not await self._store_note(job, model, zone):
             pass  # a summary replaced the full note together with its entries meanwhile: store another one
@@ -244,6 +246,7 @@ class Worker:
             sender_model=lambda: self._context.model_of(job.message, job.language),
             turn=job.turn,
             said_at=lambda: job.message.said_at,
+            zone=lambda: self._zone,
         )
         services, policy = self._services, self._services.policy_of(self._chat)
         return (
@@ -436,7 +439,7 @@ class Worker:
         if not job.message.by_hand or not said_at or now - said_at <= STALE_S:
             return ()
         zone = await self._context.zone(self._chat)
-        line = written_line(local_now(said_at, zone), local_now(now, zone), zone)
+        line = written_line(local_at(said_at, zone), local_at(now, zone), zone)
         return (HistoryEntry(job.turn, Message("system", line), self._session.tainted),)
 
     def _watch(self, job: Job, event: TurnEvent) -> None:

@@ -8,6 +8,7 @@ import os
 import re
 import struct
 from collections.abc import Mapping
+from datetime import datetime
 from functools import cache, lru_cache
 from importlib.resources import files
 from io import BytesIO
@@ -70,6 +71,20 @@ def known_zone(name: str) -> str:
 def is_utc(name: str) -> bool:
     """Return True if a zone's clock is UTC all year. Machines and careful browsers often say so."""
     return posix_rule(name) in ("UTC0", "GMT0")
+
+
+def local_at(instant: float, zone: str) -> datetime:
+    """Return the local time in a zone at an instant in seconds since 1970; without a zone, this machine's."""
+    return (
+        datetime.fromtimestamp(instant, zone_of(zone))
+        if zone
+        else datetime.fromtimestamp(instant).astimezone()
+    )
+
+
+def instant_at(local: datetime, zone: str) -> float:
+    """Return, in seconds since 1970, the instant of a local time without a zone, read as by `local_at`."""
+    return (local.replace(tzinfo=zone_of(zone)) if zone else local.astimezone()).timestamp()
 
 
 def offset_name(minutes: int) -> str:

@@ -75,7 +75,7 @@ def add_all_chats(
         "budgets": money,
         "schedules": tasks.schedules,
         "bots": tasks.bots,
-        "recall": RecallCommands(store.recall, ids, time.time),
+        "recall": RecallCommands(store.recall, ids, time.time, tasks.schedules.zone_of),
         "people": PeopleCommands(models.people, store.budgets, money.written, store.memory),
     }
 
