@@ -81,8 +81,10 @@ def zone_at(latitude: float, longitude: float) -> str:
     """Return the zone of a place on land, by its coordinates in degrees; empty for the high seas."""
     if not (-90 <= latitude <= 90 and -180 <= longitude <= 180):
         return ""
-    from tzfpy import get_tz  # its map takes 35 MB, which most processes never need
-
+    try:
+        from tzfpy import get_tz  # its map takes 35 MB, which most processes never need
+    except ImportError:  # it has no build for every machine
+        return ""
     name = zone_names().get(get_tz(longitude, latitude).casefold(), "")
     return "" if name.startswith("Etc/") else name
 

@@ -460,6 +460,7 @@ class AttachServer:
             chosen=model or "",
             project=opening.project if opening.project.startswith("/") else "",
             tainted=opening.tainted,
+            zone=opening.zone if opening.person else "",
         )
         client = _AttachedClient(
             local_chat, opening.person, language, events, opening.single, other, passed, away

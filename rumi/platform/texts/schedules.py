@@ -141,6 +141,22 @@ def zone_is(language: Language, zone: str) -> str:
     )
 
 
+def zone_proposed(language: Language, zone: str, kept: str = "") -> str:
+    """Say which time zone was taken from a person's device or place, or that the `kept` one stays."""
+    if kept:
+        return gettext(
+            language,
+            "🕰 Your place has the time zone {zone}, and I still go by {kept}. To change it: /timezone {zone}",
+            zone=zone,
+            kept=kept,
+        )
+    return gettext(
+        language,
+        "🕰 I take {zone} for your time zone, as your device says. If it is another one: /timezone NAME",
+        zone=zone,
+    )
+
+
 def zone_unknown(language: Language, name: str, like: str) -> str:
     """Say that the time zone is unknown, and suggest similar ones."""
     if like:

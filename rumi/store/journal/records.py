@@ -187,6 +187,8 @@ class Incoming:
       such button, `answer` is the reply.
     - `album`: messages with the same album are parts of one message: see `join_albums`.
     - `addressed`: this part of the album is addressed to the assistant.
+    - `zone`, `place`: the time zone of the sender's device, and the sender's latitude and longitude. They
+      propose the owner's time zone and are not stored; empty and None if unknown.
     - `sent`: the time when the sender sent the message, as its source reports it, in seconds since 1970; 0 if
       the source reports none.
 
@@ -225,6 +227,8 @@ class Incoming:
     before: int = 0
     turn: str = ""
     reply: int = 0
+    zone: str = ""
+    place: tuple[float, float] | None = None
     sent: float = 0.0
     received: float = 0.0
     part_of: int = 0

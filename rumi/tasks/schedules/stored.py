@@ -10,7 +10,7 @@ from typing import Final
 from rumi.errors import RumiError, UsageError
 from rumi.platform.chat_ids import LOCAL
 from rumi.platform.config.schema import SchedulesSection
-from rumi.platform.zones import is_utc, known_zone, posix_rule, zone_of_machine
+from rumi.platform.zones import posix_rule, zone_of_machine
 from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.records import STALE_S, ScheduleRecord, ScheduleState
 from rumi.store.journal.schedules import (
@@ -208,18 +208,14 @@ class StoredSchedules:
         """
         return await self._ask(zone_of(owner)) or (zone_of_machine() if owner == LOCAL else "")
 
-    async def propose_zone(self, owner: str, zone_name: str) -> str:
-        """Take the time zone of an owner's client if the owner's is unknown; return it if it was taken.
+    async def propose_zone(self, owner: str, zone: str) -> bool:
+        """Set an owner's time zone, in its canonical name, if none is set; return True if it was set.
 
-        A zone that a person has set stays, and so does an earlier client's. A client that says UTC says
-        nothing: many machines and browsers do so wherever they are.
+        The local owner's is not set to a zone with the same clock as the machine's, which is the default.
         """
-        zone = known_zone(zone_name)
-        if not zone or is_utc(zone):
-            return ""
         if owner == LOCAL and posix_rule(zone) == posix_rule(zone_of_machine()):
-            return ""
-        return zone if await self._ask(propose_zone(owner, zone)) else ""
+            return False
+        return await self._ask(propose_zone(owner, zone))
 
     async def set_zone(self, owner: str, zone_name: str) -> str:
         """Set an owner's time zone; return its canonical name. Existing schedules keep their time zone.

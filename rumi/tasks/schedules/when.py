@@ -67,6 +67,8 @@ _MINUTES: Final = r"minutes?|mins?|minutos?"
 _HOURS: Final = r"hours?|horas?"
 _TIME: Final = r"(?:at |a las? )?(?P<h>[01]?\d|2[0-3]):(?P<m>[0-5]\d)(?: ?(?P<half>[ap]m)| ?(?:hs?|h))?"
 _HALF: Final = r"(?:at )?(?P<h>1[0-2]|0?[1-9]) ?(?P<half>[ap]m)"
+_NOON: Final = r"(?:at |al? )?(?P<noon>noon|midday|mediodia)"
+_NIGHT: Final = ("tonight", "esta noche")
 _EACH: Final = r"(?:every|each|cada|todos los|todas las|los)"
 _LIST: Final = rf"(?P<days>(?:{_DAY})(?:(?:, | and | y |, and )(?:{_DAY}))*)"
 
@@ -82,6 +84,8 @@ def _minutes(found: re.Match[str]) -> When | None:
 
 def _time(found: re.Match[str]) -> time | None:
     groups = found.groupdict()
+    if groups.get("noon"):
+        return time(12)
     hour, minute, half = int(groups["h"]), int(groups.get("m") or 0), groups.get("half")
     if half:
         if not 1 <= hour <= 12:
@@ -100,7 +104,9 @@ def _on(found: re.Match[str]) -> When | None:
         except ValueError:
             return None
     if word := groups.get("ahead"):
-        return On(at, ahead={"t": 1, "m": 1, "p": 2}[word[0]] if word not in ("today", "hoy") else 0)
+        if word in _NIGHT and at.hour < 17:
+            return None
+        return On(at, ahead={"t": 1, "m": 1, "p": 2}[word[0]] if word not in ("today", "hoy", *_NIGHT) else 0)
     if day := groups.get("day"):
         return On(at, weekday=_DAYS[day])
     return On(at)
@@ -151,10 +157,10 @@ _FORMS: Final[tuple[tuple[str, Callable[[re.Match[str]], When | None]], ...]] = 
     ),
     *(
         (form.replace("TIME", at), read)
-        for at in (_TIME, _HALF)
+        for at in (_TIME, _HALF, _NOON)
         for form, read in (
             (r"(?:on |el )?(?P<date>\d{4}-\d\d-\d\d)(?:,? |t)TIME", _on),
-            (r"(?P<ahead>today|tomorrow|hoy|manana|pasado manana),? TIME", _on),
+            (r"(?P<ahead>today|tonight|tomorrow|hoy|esta noche|manana|pasado manana),? TIME", _on),
             (rf"(?:on |el )?(?P<day>{'|'.join(WEEKDAYS)}),? TIME", _on),
             (r"TIME", _on),
             (r"(?:every day|each day|daily|cada dia|todos los dias),? TIME", _every_day("*")),

@@ -108,6 +108,7 @@ class _TelegramMessage:
     album: str | None
     button: str
     sent: float
+    place: tuple[float, float] | None
 
 
 def read_batch(
@@ -198,7 +199,19 @@ def _message_in(update: RawUpdate, me: Me, who: Who, moves: Moves, hears: bool) 
         album=text_or_none(message, "media_group_id"),
         button=button,
         sent=float(number_or_none(message, "date") or 0),
+        place=_place_of(message) if private and not maker else None,
     )
+
+
+def _place_of(message: Fields) -> tuple[float, float] | None:
+    """Return the latitude and longitude that a person has shared as a location; None for any other message.
+
+    A venue is not where the person is.
+    """
+    place = record_or_none(message, "location") if message.get("venue") is None else None
+    found = [place.get(name) for name in ("latitude", "longitude")] if place is not None else []
+    numbers = [float(degrees) for degrees in found if isinstance(degrees, int | float)]
+    return (numbers[0], numbers[1]) if len(numbers) == 2 else None
 
 
 def _pressed(query: Fields, button: str) -> Fields | None:
@@ -277,4 +290,5 @@ def _as_incoming(received: _TelegramMessage, who: Who) -> Incoming:
         button=received.button,
         addressed=received.addressed,
         sent=received.sent,
+        place=received.place,
     )
