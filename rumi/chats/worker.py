@@ -190,7 +190,7 @@ class Worker:
         # Cut before the note is stored: the cut may remove the full note, and then a new one is needed.
         await self._context.fit_history(self._session, tools, model)
         zone = self._zone = await self._context.zone(self._chat)
-        self._shell.variables = variables(zone)
+        self._shell.variables = variables(zone, self._context.now())
         while not await self._store_note(job, model, zone):
             pass  # a summary replaced the full note together with its entries meanwhile: store another one
         # In a scheduled turn the person may be away, so calls that need a yes are parked, and the reply asks.

@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from rumi.platform.unaccented import unaccented
-from rumi.platform.zones import offset_name, posix_rule, zone_names, zone_of_variable
+from rumi.platform.zones import offset_name, same_clock, zone_names, zone_of_variable
 
 MOST_ALIKE: Final = 5
 LEAST_ALIKE: Final = 0.72
@@ -57,7 +57,7 @@ def zone_said(text: str) -> str:
     if wanted.startswith((":", "/", "<")) or "," in wanted:
         return zone_of_variable(text)
     cities = list(_of_city(wanted))
-    return cities[0] if cities and len({posix_rule(name) for name in cities}) == 1 else ""
+    return cities[0] if cities and all(same_clock(cities[0], name) for name in cities) else ""
 
 
 def zones_like(text: str) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from io import BytesIO
 from pathlib import Path
+from time import time
 from typing import Final
 from zoneinfo import ZoneInfo
 
@@ -39,15 +40,13 @@ def zone_of(name: str) -> ZoneInfo:
     """Return the time zone with this name; UTC if the name no longer exists."""
     if known := zone_names().get(name.casefold()):
         return ZoneInfo(known)
-    return _by_rule(posix_rule(name)) or ZoneInfo("UTC")
+    rule = posix_rule(name)
+    return (_by_rule(rule) if rule != "UTC0" else None) or ZoneInfo("UTC")
 
 
 @lru_cache(maxsize=256)
 def posix_rule(name: str) -> str:
-    """Return a zone's rule for the present, such as `CET-1CEST,M3.5.0,M10.5.0/3`; `UTC0` for an unknown zone.
-
-    A C library understands it as the value of `TZ` without a database of zones, which a sandbox may lack.
-    """
+    """Return a zone's rule for the future, like `CET-1CEST,M3.5.0,M10.5.0/3`; `UTC0` for an unknown one."""
     if known := zone_names().get(name.casefold()):
         return _last_line((files("tzdata") / "zoneinfo" / known).read_bytes()) or "UTC0"
     if found := _OFFSET.fullmatch(name):
@@ -56,6 +55,26 @@ def posix_rule(name: str) -> str:
         clock = f"{int(hours)}:{minutes}" if minutes != "00" else f"{int(hours)}"
         return f"<{sign}{digits}>{'-' if sign == '+' else ''}{clock}"  # POSIX counts the other way round
     return name if _POSIX.fullmatch(name) and _by_rule(name) is not None else "UTC0"
+
+
+def rule_at(name: str, instant: float) -> str:
+    """Return a rule that a zone keeps at an instant in seconds since 1970, for the variable `TZ`.
+
+    A C library understands it without a database of zones, which a sandbox may lack. A zone that will change
+    its rule, as countries decide, has its present offset.
+    """
+    rule = posix_rule(name)
+    now = datetime.fromtimestamp(instant, zone_of(name)).utcoffset()
+    by_rule = _by_rule(rule)
+    if by_rule is None or now is None or datetime.fromtimestamp(instant, by_rule).utcoffset() == now:
+        return rule
+    return posix_rule(offset_name(int(now.total_seconds() // 60)))
+
+
+def same_clock(one: str, other: str) -> bool:
+    """Return True if two zones have the same time at present, and go on with the same rule."""
+    now = time()
+    return rule_at(one, now) == rule_at(other, now) and posix_rule(one) == posix_rule(other)
 
 
 def known_zone(name: str) -> str:

@@ -10,7 +10,7 @@ from rumi.platform.chat_ids import ChatIds
 from rumi.platform.texts import schedules as schedule_texts
 from rumi.platform.threads import Offload, Threads
 from rumi.platform.zone_finding import zone_at
-from rumi.platform.zones import is_utc, known_zone, posix_rule
+from rumi.platform.zones import is_utc, known_zone, same_clock
 from rumi.store.journal.records import Incoming
 from rumi.tasks.schedules.stored import StoredSchedules
 from rumi.texts import Language
@@ -56,7 +56,7 @@ class ZoneProposals:
         except (RumiError, ActorError) as error:
             logger.warning("chat %s: its time zone %s is not stored: %r", message.chat, zone, error)
             return
-        elsewhere = message.place is not None and posix_rule(before) != posix_rule(zone)
+        elsewhere = message.place is not None and not same_clock(before, zone)
         if taken or elsewhere:
             self._notices[f"zone:{owner}"] = (message.chat, zone, "" if taken else before)
 

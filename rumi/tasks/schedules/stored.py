@@ -10,7 +10,7 @@ from typing import Final
 from rumi.errors import RumiError, UsageError
 from rumi.platform.chat_ids import LOCAL
 from rumi.platform.config.schema import SchedulesSection
-from rumi.platform.zones import posix_rule, zone_of_machine
+from rumi.platform.zones import same_clock, zone_of_machine
 from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.records import STALE_S, ScheduleRecord, ScheduleState
 from rumi.store.journal.schedules import (
@@ -213,7 +213,7 @@ class StoredSchedules:
 
         The local owner's is not set to a zone with the same clock as the machine's, which is the default.
         """
-        if owner == LOCAL and posix_rule(zone) == posix_rule(zone_of_machine()):
+        if owner == LOCAL and same_clock(zone, zone_of_machine()):
             return False
         return await self._ask(propose_zone(owner, zone))
 

@@ -126,7 +126,10 @@ class RemindTool(_ScheduleTool):
             )
         new = replace(self._present(), kind=self.kind(arguments), text=text)
         schedules = self._schedules()
-        stored = await schedules.add(schedules.checked(new), when)
+        try:
+            stored = await schedules.add(schedules.checked(new), when)
+        except RumiError as error:
+            return ToolResult(False, f"{error.message} {error.advice}")
         return ToolResult(True, schedules.understood(stored, new.language))
 
 

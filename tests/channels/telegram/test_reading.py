@@ -5,6 +5,7 @@ import json
 import logging
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -85,7 +86,8 @@ def arrival(read: Read | None) -> Incoming:
 
 def test_a_private_message_of_somebody_on_the_list_arrives(world: World) -> None:
     message = world.api.say(world.ana, "hola")
-    assert world.last() == Incoming(update_of(500_000_000), "tg11", "hola", "es", origin=message.id, user=ANA)
+    expected = Incoming(update_of(500_000_000), "tg11", "hola", "es", origin=message.id, user=ANA)
+    assert world.last() == replace(expected, sent=float(message.date))
 
 
 def test_admins_may_talk_without_being_on_the_list(world: World) -> None:
@@ -341,6 +343,7 @@ def test_a_file_comes_with_its_caption(world: World) -> None:
         origin=message.id,
         attachments=(file,),
         user=ANA,
+        sent=float(message.date),
     )
 
 
