@@ -97,7 +97,6 @@ async def _chat(begun: Launch, new: bool, apart: bool, options: dict[str, Any]) 
     from rumi.platform.caller import TERMINAL
     from rumi.platform.config.providers import OFFLINE
     from rumi.platform.texts import operating as operation_texts
-    from rumi.platform.zones import zone_of_machine
 
     home, loaded, language = begun.home, begun.loaded, begun.language
     files, section = options.pop("files"), loaded.settings.session
@@ -119,7 +118,7 @@ async def _chat(begun: Launch, new: bool, apart: bool, options: dict[str, Any]) 
     model = OFFLINE if without else loaded.settings.model.default
     request = OpenRequest(
         *(begun.chat, person, language, new, model, must, apart, single, marks, str(begun.project)),
-        zone=zone_of_machine(),
+        tz=os.environ.get("TZ", ""),
     )
     chat = ReconnectingChat(begun.chat, language)
     code, failure = 0, None
