@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -160,6 +161,10 @@ def test_each_zone_has_a_rule_that_the_c_library_reads_without_a_database(tmp_pa
         environ = {**os.environ, "TZ": rule_at(name, NOW), "TZDIR": str(tmp_path)}
         shown = subprocess.check_output(["date", "-d", f"@{NOW}", "+%F %R"], env=environ, text=True)
         assert shown.strip() == f"{local_at(NOW, name):%Y-%m-%d %H:%M}", name
+    code = f"import time; print(time.strftime('%F %R %z', time.localtime({NOW})))"
+    environ = {**os.environ, "TZ": rule_at("Pacific/Kiritimati", NOW), "TZDIR": str(tmp_path)}
+    shown = subprocess.check_output([sys.executable, "-c", code], env=environ, text=True)
+    assert shown == "2026-11-28 00:00 +1400\n"
 
 
 def test_the_rule_of_no_zone_is_wrong_at_present() -> None:
