@@ -183,6 +183,7 @@ async def test_a_clock_of_a_sender_that_is_ahead_does_not_move_a_reminder(
 ) -> None:
     noon = datetime(2026, 11, 27, 12, 0)
     async with living_in(tmp_path, "Europe/Madrid", noon, FunctionModel(works)) as home:
+        assert Incoming(sent=200.0, received=100.0).said_at == 100.0
         said = await sent(home, "/remind in 10 minutes: tea", instant_of(noon, "Europe/Madrid") + 7200)
         assert "12:10, Europe/Madrid" in said
 

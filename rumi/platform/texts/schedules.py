@@ -130,15 +130,17 @@ def schedule_usage(language: Language) -> str:
     )
 
 
-def zone_is(language: Language, zone: str) -> str:
-    """Say which time zone is used."""
+def zone_is(language: Language, zone: str, now: str = "") -> str:
+    """Say which time zone is used, and what time it is there: an offset is easily taken for the opposite."""
     if not zone:
         return gettext(
             language, "I do not know your time zone. Say it once, for example: /timezone Europe/Madrid"
         )
-    return gettext(
+    said = gettext(
         language, "🕰 Your time zone is {zone}. What is scheduled already keeps its own.", zone=zone
     )
+    offset = "/" not in zone and zone != "UTC"
+    return f"{said}\n{gettext(language, 'There it is {now} now.', now=now)}" if offset else said
 
 
 def zone_proposed(language: Language, zone: str, kept: str = "") -> str:
