@@ -1,6 +1,6 @@
 """Recall: the chat command `/recall`, and the control call `recall` for other processes."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import Literal
 
@@ -18,6 +18,7 @@ from rumi.platform.texts import recall as recall_texts
 from rumi.platform.texts.translation import error_text
 from rumi.platform.timestamps import utc
 from rumi.store.journal.records import Incoming
+from rumi.tasks.services import unknown_zone
 from rumi.texts import Language, gettext
 
 RECALL_S = 10.0
@@ -27,10 +28,18 @@ RECALL_S = 10.0
 class RecallCommands:
     """Serves `/recall QUERY`, and the control call `recall`."""
 
-    def __init__(self, ask: AskRecall, ids: ChatIds, now: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        ask: AskRecall,
+        ids: ChatIds,
+        now: Callable[[], float],
+        zone_of: Callable[[str], Awaitable[str]] = unknown_zone,
+    ) -> None:
+        """Create the commands. `zone_of` returns an owner's time zone, empty if it is unknown."""
         self._ask = ask
         self._ids = ids
         self._now = now
+        self._zone_of = zone_of
 
     async def command(self, message: Incoming, language: Language, command: ChatCommand) -> str:
         """Search the chats of the message's owner; return the reply."""
@@ -42,10 +51,11 @@ class RecallCommands:
             )
         try:
             with trio.move_on_after(RECALL_S):
-                request = {"query": command.rest}
-                found = await self._ask(search_of(self._ids.owner_of(message.chat), request, self._now()))
+                owner = self._ids.owner_of(message.chat)
+                zone = await self._zone_of(owner)
+                found = await self._ask(search_of(owner, {"query": command.rest}, self._now(), zone))
                 return (
-                    f"```\n{shown(language, found).replace('```', '´´´')}\n```"
+                    f"```\n{shown(language, found, zone).replace('```', '´´´')}\n```"
                     if found
                     else recall_texts.nothing_recalled(language)
                 )
@@ -74,8 +84,9 @@ class RecallCommands:
             RecallUnavailable: The index cannot be used.
         """
         of = caller.owner_in(None if owner is None else self._ids.owner(owner))
+        zone = await self._zone_of(of)
         request = {"query": query, "since": since, "until": until, "who": who, "tokens": tokens}
         return [
             {**asdict(passage), "at": utc(passage.at), "score": round(passage.score, 3)}
-            for passage in await self._ask(search_of(of, request, self._now()))
+            for passage in await self._ask(search_of(of, request, self._now(), zone))
         ]

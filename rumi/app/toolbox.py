@@ -97,7 +97,7 @@ class Toolbox:
             WebSearch(partial(self.web.search, chat)),
             RememberTool(memory, owner, chat, view.tainted, view.language),
             ForgetTool(memory, owner, view.language),
-            RecallTool(self.recall, self.memory, owner, view.language, time.time),
+            RecallTool(self.recall, self.memory, owner, view.language, time.time, view.zone),
             *self._research(view, owner),
             *((StartBot(self.bots, owner, chat, view.language, view.user()),) if self.bots().any else ()),
             *schedule_tools(self.schedules, lambda: _new_schedule(view, owner)),
@@ -157,6 +157,7 @@ def _new_schedule(view: ChatView, owner: str) -> ScheduleRecord:
         tainted=view.tainted(),
         user=view.user(),
         turn=view.turn,
+        asked_at=view.said_at(),
     )
 
 

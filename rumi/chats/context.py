@@ -29,7 +29,7 @@ from rumi.agent.turn_input import KeepOutput, TurnInput, without_keeping
 from rumi.chats.people.people import People
 from rumi.chats.session import ChatSession, HistoryBudget
 from rumi.chats.summing import shown
-from rumi.chats.surroundings import Surroundings, SurroundingsNote, local_now
+from rumi.chats.surroundings import Surroundings, SurroundingsNote
 from rumi.errors import RumiError
 from rumi.memory.actor import AskMemory
 from rumi.memory.block import Block, memory_block
@@ -44,6 +44,7 @@ from rumi.platform.config.providers import OFFLINE
 from rumi.platform.config.schema import Settings
 from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts.translation import error_text
+from rumi.platform.zones import local_at
 from rumi.store.journal.records import Attachment, Incoming
 from rumi.texts import Language, Text, gettext
 from rumi.web.readers.files.viewer import Seen
@@ -89,6 +90,10 @@ class ChatView:
     """Returns the model whose calls are charged to the sender."""
     turn: str = ""
     """The turn's id: changes that tools record under it can be undone."""
+    said_at: Callable[[], float] = lambda: 0.0
+    """Returns the time when the turn's message was written, in seconds since 1970; 0 if it is unknown."""
+    zone: Callable[[], str] = lambda: ""
+    """Returns the time zone of the chat's owner; empty if it is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +147,11 @@ class ChatContext:
     """
     memory: AskMemory | None = None
     """The memory actor; None if turns get no facts."""
-    choose: Callable[[str, Sequence[Fact], float], Sequence[Fact]] | None = None
-    """Returns the facts that are relevant to a text, the best first; called only if not all facts fit."""
+    choose: Callable[[str, Sequence[Fact], float, str], Sequence[Fact]] | None = None
+    """Returns the facts that are relevant to a text, the best first; called only if not all facts fit.
+
+    Its other arguments are the present time and the owner's time zone.
+    """
     skills: AskSkills | None = None
     """The skills actor; None if turns get no skills."""
     channel_of: Callable[[str], str] = lambda chat: ""
@@ -207,7 +215,7 @@ class ChatContext:
         """
         channel = self._channel(message)
         tokens = context_of(model, self.context_tokens)
-        facts = await self._facts(message, language, tokens, noted)
+        facts = await self._facts(message, language, tokens, noted, zone)
         skills, skills_tainted = await self._skills(message, tokens, noted)
         around = SurroundingsNote()
         if self.surroundings is not None:
@@ -220,12 +228,12 @@ class ChatContext:
                 files_tainted=files_tainted,
             )
         form = self.prompts.form(channel) if channel != noted.channel else ""
-        now = local_now(self.now(), zone)
+        now = local_at(self.now(), zone)
         note = next_note(noted, now, zone, form, skills, facts.text, *around.blocks)
         return PromptNote(note, facts.tainted or skills_tainted or around.tainted)
 
     async def _facts(
-        self, message: Incoming, language: Language, context_tokens: int, noted: PromptNotes
+        self, message: Incoming, language: Language, context_tokens: int, noted: PromptNotes, zone: str
     ) -> Block:
         chat = message.chat
         if self.memory is None:
@@ -238,7 +246,7 @@ class ChatContext:
                 most_facts = self.settings.memory.max_facts
                 first = None
                 if self.choose is not None and len(facts) > most_facts:
-                    first = self.choose(message.text, facts, self.now())
+                    first = self.choose(message.text, facts, self.now(), zone)
                 return memory_block(
                     language, facts, max_facts=most_facts, max_tokens=most, noted=noted.facts, first=first
                 )
@@ -279,7 +287,8 @@ class ChatContext:
             return reply_texts.not_yet(language, "/memory")
         try:
             with trio.move_on_after(FACTS_S):
-                return await memory_command(self.memory, self.ids.owner_of(chat), language, rest)
+                zone = await self.zone(chat)
+                return await memory_command(self.memory, self.ids.owner_of(chat), language, rest, zone)
         except RumiError as error:
             return f"❌ {error_text(language, error)}"
         return f"❌ {gettext(language, 'The memory does not answer. Try again in a moment.')}"

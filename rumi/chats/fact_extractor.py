@@ -9,7 +9,7 @@ already has the facts of the session.
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import date
 from typing import Final, Protocol, TypeAlias
 
 import trio
@@ -23,6 +23,7 @@ from rumi.memory.rows import facts_of, is_extracted, store_extracted
 from rumi.models.model import Message, Model, ModelError
 from rumi.models.token_budget import context_of
 from rumi.platform.texts.language import known_language
+from rumi.platform.zones import local_at
 from rumi.store.journal.extraction import (
     find_due_sessions,
     mark_extracted,
@@ -235,7 +236,7 @@ class FactExtractor(Actor[ExtractorMessage]):
         known = await context.memory(facts_of(owner))
         model = context.model_for(chat, language, "")
         messages = _latest(excerpt.messages, context_of(model, self._context.context_tokens) // 2)
-        today = datetime.fromtimestamp(excerpt.began or context.now()).astimezone().date()
+        today = local_at(excerpt.began or context.now(), await context.zone(chat)).date()
         found = None
         with trio.move_on_after(EXTRACT_S):
             found = await self._extract(model, language, messages, known, today)

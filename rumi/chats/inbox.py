@@ -56,6 +56,7 @@ class Inbox:
         model: str = "",
         project: str = "",
         tainted: bool = False,
+        zone: str = "",
     ) -> int:
         """Store a message for its chat and return its number. A stored message gets exactly one final reply.
 
@@ -63,7 +64,8 @@ class Inbox:
         reply; only a caller that has subscribed gets it. With `apart`, the turn uses a new history instead of
         the chat's. `channel` is the name of the channel that the message came through, `model` the model for
         its turn, as returned by `model_named`. The turn can also use skills from the folder `project`.
-        `tainted` means that a program wrote the message, not a person.
+        `tainted` means that a program wrote the message, not a person. `zone` is the time zone of the
+        sender's device.
 
         On cancellation the message may or may not be stored; a stored message still gets its reply.
 
@@ -82,6 +84,7 @@ class Inbox:
             model=model,
             project=project,
             tainted=tainted,
+            zone=zone,
         )
         language = language or self._services.context.language
         try:
@@ -143,6 +146,10 @@ class Inbox:
             else message
             for message in messages
         )
+        if self._services.propose_zone is not None:
+            for message in batch:
+                if message.zone or message.place is not None:
+                    await self._services.propose_zone(message)
         stops = tuple(message.chat for message in batch if is_stop(message))
         stored: Sequence[Incoming | None] | NotStored = ()
         failed: Exception | None = None

@@ -33,7 +33,7 @@ class LocalChat:
     With `apart`, each message's turn uses a new history instead of the chat's. `channel` is the name of the
     front end's channel, `chosen` the model for its messages, as `Chats.model_named` returns it. Turns can
     also use the skills of the folder `project`. `tainted` means that a program writes the messages, not a
-    person.
+    person. `zone` is the time zone of the person's device.
     """
 
     chat: str
@@ -46,6 +46,7 @@ class LocalChat:
     chosen: str = ""
     project: str = ""
     tainted: bool = False
+    zone: str = ""
 
     @property
     def model(self) -> str:
@@ -79,6 +80,7 @@ class LocalChat:
             model=self.chosen,
             project=self.project,
             tainted=self.tainted,
+            zone=self.zone,
         )
 
     def subscribe(self) -> HubSubscription:

@@ -286,9 +286,11 @@ class ChatServices:
     running_tasks: Callable[[str], tuple[int, ...]] = lambda chat: ()
     """Returns the numbers of a chat's running tasks, which continue without a turn."""
     notices: Callable[[str, Language], Sequence[tuple[str, str]]] = lambda chat, language: ()
-    """Returns the notices about nearly used up budgets for a chat's next reply, as pairs of key and text."""
+    """Returns the notices for a chat's next reply, as pairs of key and text: about budgets and time zones."""
     noticed: Callable[[Sequence[str]], None] = lambda keys: None
-    """Called with the keys of the budget notices in a reply that has been stored."""
+    """Called with the keys of the notices in a reply that has been stored."""
+    propose_zone: Callable[[Incoming], Awaitable[None]] | None = None
+    """Called with a message that says where its sender is, before it is stored."""
     undo: Undo | None = None
     """Undoes turns; None disables undo."""
     recorder: Recorder | None = None

@@ -1,9 +1,9 @@
 """What a turn is told about its surroundings: the owner's time zone, the limits, and the chat's workspace."""
 
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Final
 
 import trio
@@ -11,7 +11,7 @@ import trio
 from rumi.agent.breakers import TurnLimits
 from rumi.agent.prompts.environment import Environment, environment_block, instruction_blocks
 from rumi.errors import RumiError
-from rumi.platform.zones import posix_rule, zone_of, zone_of_machine
+from rumi.platform.zones import rule_at, zone_of_machine
 from rumi.sandbox.overview import Overview
 
 logger = logging.getLogger(__name__)
@@ -91,14 +91,12 @@ def instruction_chars(context_tokens: int) -> int:
     return int(context_tokens * INSTRUCTIONS_SHARE * CHARS_PER_TOKEN)
 
 
-def local_now(now: float, zone: str) -> datetime:
-    """Return the local time in a zone; without a zone, this machine's."""
-    return datetime.fromtimestamp(now, zone_of(zone)) if zone else datetime.fromtimestamp(now).astimezone()
+def variables(zone: str, now: float | None = None) -> tuple[str, ...]:
+    """Return the variables of the environment that a turn's commands get, each as `NAME=value`.
 
-
-def variables(zone: str) -> tuple[str, ...]:
-    """Return the variables of the environment that a turn's commands get, each as `NAME=value`."""
-    return (f"TZ={posix_rule(zone or zone_of_machine())}",)
+    `now` is the present time in seconds since 1970, by default this machine's.
+    """
+    return (f"TZ={rule_at(zone or zone_of_machine(), time.time() if now is None else now)}",)
 
 
 def _duration(seconds: float) -> str:

@@ -33,7 +33,7 @@ from rumi.agent.prompts.message_entries import (
     result_entries,
     to_fetch,
 )
-from rumi.agent.prompts.prompt_notes import is_whole, prompt_notes
+from rumi.agent.prompts.prompt_notes import is_whole, prompt_notes, written_line
 from rumi.agent.tool import Tool
 from rumi.agent.tools.bash import bash_tools
 from rumi.agent.tools.delegate import Delegate
@@ -64,6 +64,7 @@ from rumi.platform.texts import telegram as telegram_texts
 from rumi.platform.texts.questions import Verdict
 from rumi.platform.texts.translation import error_text
 from rumi.platform.untrusted_text import one_line
+from rumi.platform.zones import local_at
 from rumi.sandbox.engine import SandboxError
 from rumi.sandbox.workspace import WorkspaceUse
 from rumi.store.journal.inbox import (
@@ -76,6 +77,7 @@ from rumi.store.journal.inbox import (
 )
 from rumi.store.journal.outbox import settle
 from rumi.store.journal.records import (
+    STALE_S,
     Attachment,
     BrokenTurn,
     Button,
@@ -129,6 +131,7 @@ class Worker:
         self._shell = ChatShell(chat_id, services.sandboxes, chat_session, services.undo)
         self.undoing = Undoing(services, chat_session)
         self._files_are_here = False
+        self._zone = ""
 
     async def fetch_files(self) -> None:
         """Fetch the chat's files in the state that the previous worker process stored.
@@ -217,7 +220,7 @@ class Worker:
         """Replace the beginning of the turn, which has done nothing, by one with all parts of its message."""
         job.note = reply_texts.went_on(job.language) if job.resumes else ""
         await self._leave_out_last_exchange(job)
-        said, entries = job.message, self._opening(job)
+        said, entries = job.message, (*await self._when_written(job), *self._opening(job))
         await self._session.extend_turn(said.id, entries, job.further, afresh=True)
         self._publish(job.turn, TurnRestarted(said.text, job.messages, said.origin, has_outside_text(said)))
 
@@ -294,8 +297,8 @@ class Worker:
             )
         # Cut before the note is stored: the cut may remove the full note, and then a new one is needed.
         await self._context.fit_history(self._session, tools, model)
-        zone = await self._context.zone(self._chat)
-        self._shell.variables = variables(zone)
+        zone = self._zone = await self._context.zone(self._chat)
+        self._shell.variables = variables(zone, self._context.now())
         # A note must not stand between a call and its result.
         while not repeats and not await self._store_note(job, model, zone):
             pass  # a summary replaced the full note together with its entries meanwhile: store another one
@@ -358,6 +361,8 @@ class Worker:
             user=lambda: job.message.user,
             sender_model=lambda: self._context.model_of(job.message, job.language),
             turn=job.turn,
+            said_at=lambda: job.message.said_at,
+            zone=lambda: self._zone,
         )
         services, policy = self._services, self._services.policy_of(self._chat)
         return (
@@ -601,6 +606,8 @@ class Worker:
                 attachments=earlier.attachments,
                 apart=earlier.apart,
                 tainted=earlier.tainted,
+                sent=earlier.said_at,
+                received=earlier.received,
             )
             retries = earlier.id
             if earlier.by_hand and not fetched(earlier.attachments):
@@ -619,7 +626,7 @@ class Worker:
             asked = (HistoryEntry(job.turn, Message("system", GO_ON), chat_session.tainted),)
         else:
             await self._leave_out_last_exchange(job)
-            asked = self._opening(job)
+            asked = (*await self._when_written(job), *self._opening(job))
         if self._context.people.distrusts(job.message):
             asked = tuple(replace(entry, tainted=True) for entry in asked)
         chat_session.turn = job.turn
@@ -655,6 +662,15 @@ class Worker:
         tainted = said.tainted or any(attachment.tainted for attachment in said.attachments)
         started = TurnStarted(said.text, said.id, job.language, said.origin, tainted, preview)
         self._publish(job.turn, started)
+
+    async def _when_written(self, job: Job) -> tuple[HistoryEntry, ...]:
+        """Return an entry that says when a message was written, if it has waited; empty for a fresh one."""
+        said_at, now = job.message.said_at, self._context.now()
+        if not job.message.by_hand or not said_at or now - said_at <= STALE_S:
+            return ()
+        zone = await self._context.zone(self._chat)
+        line = written_line(local_at(said_at, zone), local_at(now, zone), zone)
+        return (HistoryEntry(job.turn, Message("system", line), self._session.tainted),)
 
     def _watch(self, job: Job, event: TurnEvent) -> None:
         # Taint the session before the history entry does: a tool that calls other tools continues after

@@ -75,9 +75,10 @@ async def _part(home: "Home", call: str) -> AsyncIterator[object]:
             case "recall":
                 from rumi.app.recall_calls import RecallCommands
                 from rumi.memory.recall.actor import open_recall
+                from rumi.tasks.schedules.stored import StoredSchedules
 
                 async with open_recall(home.recall_db, stored.state, BUILT_IN) as recall:
-                    yield RecallCommands(recall, BUILT_IN, time.time)
+                    yield RecallCommands(recall, BUILT_IN, time.time, StoredSchedules(ask).zone_of)
             case "usage":
                 from rumi.app.budget_calls import UsageCalls
                 from rumi.chats.budgets.meter import Budgets

@@ -117,7 +117,8 @@ async def _chat(begun: Launch, new: bool, apart: bool, options: dict[str, Any]) 
     without = not must and lacks_key(model_settings_of(loaded, language))
     model = OFFLINE if without else loaded.settings.model.default
     request = OpenRequest(
-        begun.chat, person, language, new, model, must, apart, single, marks, str(begun.project)
+        *(begun.chat, person, language, new, model, must, apart, single, marks, str(begun.project)),
+        tz=os.environ.get("TZ", ""),
     )
     chat = ReconnectingChat(begun.chat, language)
     code, failure = 0, None

@@ -330,7 +330,7 @@ class Task(Actor[TaskMessage]):
                     lambda: services.settings.tasks.sandbox_s - costs.of_turn.sandbox_s,
                     costs.take_sandbox,
                     await self._file_taint(record),
-                    variables(zone),
+                    variables(zone, services.now()),
                 ),
                 workspace=services.workspaces.folder / sandbox,
                 files=services.files / str(self._id),

@@ -1,7 +1,7 @@
 """A small house for tests of chats: the real journal and chats, a scripted model, sandboxes in memory."""
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC
@@ -54,6 +54,7 @@ from rumi.store.journal.inbox import open_chats
 from rumi.store.journal.records import Incoming, TaskRecord
 from rumi.tasks.kinds import TaskKind
 from rumi.tasks.schedules.clock import ScheduleClock
+from rumi.tasks.schedules.proposals import ZoneProposals
 from rumi.tasks.schedules.schedules import Schedules, ScheduleServices
 from rumi.tasks.services import TaskServices, account_of
 from rumi.tasks.tasks import Tasks, task_slots
@@ -334,6 +335,12 @@ async def house(
     root.add(ChildSpec("undo", lambda: UndoSweep(journal, undo, 0.0)))
     if context.memory is not None:
         handlers["people"] = PeopleCommands(everyone, budgets, money.written, context.memory)
+    zones = ZoneProposals(schedules, BUILT_IN, offload)
+
+    def noticed(keys: Sequence[str]) -> None:
+        budgets.drop_notices(keys)
+        zones.drop_notices(keys)
+
     services = ChatServices(
         journal=journal,
         sandboxes=containers,
@@ -345,8 +352,9 @@ async def house(
         fact_extraction=fact_extraction,
         handlers=handlers,
         running_tasks=tasks.running,
-        notices=budgets.notices,
-        noticed=budgets.drop_notices,
+        notices=lambda chat, language: (*budgets.notices(chat, language), *zones.notices(chat, language)),
+        noticed=noticed,
+        propose_zone=zones.propose,
         undo=undo,
     )
     inbox = add_chats(root, services, whole_status=whole_status)

@@ -2,6 +2,7 @@
 
 import json
 import math
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from rumi.memory.actor import AskMemory, open_memory
 from rumi.memory.command import memory_command
 from rumi.memory.memory_calls import PAGE_CHARS, MemoryCalls
 from rumi.memory.messages import FactRefused, NewFact
-from rumi.memory.rows import remember_fact, store_extracted
+from rumi.memory.rows import facts_of, remember_fact, store_extracted
 from rumi.platform.caller import TERMINAL
 from rumi.platform.calls import served
 from rumi.platform.chat_ids import BUILT_IN
@@ -34,6 +35,21 @@ async def test_the_command_shows_and_forgets_its_owners_facts(tmp_path: Path) ->
         assert await memory_command(ask, "tg1", "en", "forget CITY") == "🗑 Forgot 1 fact: `CITY`."
         assert await memory_command(ask, "tg1", "es", "forget  city ") == "No sé nada en `city`."
         assert "Salta" in await memory_command(ask, "tg2", "en", "")
+
+
+async def test_facts_are_dated_in_the_owners_zone(tmp_path: Path) -> None:
+    async with open_memory(tmp_path / "memory.db") as ask:
+        await remember(ask, "local", "city", "Rosario")
+        (fact,) = await ask(facts_of("local"))
+        for zone, ahead_h in {
+            "Pacific/Kiritimati": 14,
+            "Asia/Tokyo": 9,
+            "UTC": 0,
+            "Pacific/Pago_Pago": -11,
+        }.items():
+            day = datetime.fromtimestamp(fact.updated + ahead_h * 3600, UTC).date()
+            assert f"`Rosario`, {day}" in await memory_command(ask, "local", "en", "", zone)
+            assert f"- {day} –: `Rosario`" in await memory_command(ask, "local", "en", "history city", zone)
 
 
 @pytest.mark.parametrize("rest", ["forget", "forget  ", "show me", "city"])

@@ -214,9 +214,12 @@ async def test_a_command_has_the_time_zone_that_it_is_given(world: World) -> Non
     for zone, shown in (
         ("Pacific/Kiritimati", "2026-11-28 00:00 +1400"),
         ("Europe/Madrid", "2026-11-27 11:00 +0100"),
+        ("Pacific/Auckland", "2026-11-27 23:00 +1300"),
+        ("America/Los_Angeles", "2026-11-27 02:00 -0800"),
+        ("UTC+05:45", "2026-11-27 15:45 +0545"),
     ):
         line = ("bash", "-c", f"date -d {instant} '+%F %R %z'; (exit 3)")
-        result = await world.sandboxes.run("one", Command(line, variables=variables(zone)))
+        result = await world.sandboxes.run("one", Command(line, variables=variables(zone, 1795773600.0)))
         assert (result.stdout.text(), result.exit_code) == (f"{shown}\n", 3)
     assert await world.text(f"date -d {instant} '+%F %R %z'") == "2026-11-27 10:00 +0000\n"
 

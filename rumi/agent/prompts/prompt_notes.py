@@ -68,6 +68,21 @@ def today_line(now: datetime, zone: str) -> str:
     return f"Today is {now:%A, %Y-%m-%d, %H:%M} {place}."
 
 
+def written_line(written: datetime, now: datetime, zone: str) -> str:
+    """Return the line that says when a message was written that has waited; both times are the user's."""
+    day = "" if written.date() == now.date() else f" on {written:%A, %Y-%m-%d}"
+    place = "" if zone else f" {written:%Z}"
+    ago = _ago((now - written).total_seconds())
+    return f"[This message was written at {written:%H:%M}{place}{day}, {ago} ago.]"
+
+
+def _ago(seconds: float) -> str:
+    for size, name in ((86_400, "days"), (3600, "hours"), (60, "minutes")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {name}"
+    return "1 minute"
+
+
 def next_note(noted: PromptNotes, now: datetime, zone: str, *blocks: str) -> str:
     """Return the next note for a prompt whose earlier notes state `noted`; empty if nothing has changed.
 

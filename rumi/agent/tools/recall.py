@@ -1,7 +1,6 @@
 """The `recall` tool: searches the earlier conversations of the chat's owner."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import datetime
 from math import log
 from typing import Final
 
@@ -20,6 +19,7 @@ from rumi.memory.rows import facts_of
 from rumi.models.model import ToolSpec, text_tokens
 from rumi.platform.texts import recall as recall_texts
 from rumi.platform.untrusted_text import untrusted_block
+from rumi.platform.zones import local_at
 from rumi.texts import Language
 
 SPEC: Final = ToolSpec(
@@ -48,7 +48,7 @@ AROUND_TOKENS: Final = 70
 
 
 class RecallTool(Tool):
-    """The `recall` tool, bound to one owner. Each tool call invokes `language` and `now` once."""
+    """The `recall` tool, bound to one owner. Each call reads the language, the time and the zone."""
 
     spec = SPEC
     concurrent = True
@@ -61,12 +61,14 @@ class RecallTool(Tool):
         owner: str,
         language: Callable[[], Language],
         now: Callable[[], float],
+        zone: Callable[[], str] = lambda: "",
     ) -> None:
         self._ask = ask
         self._memory = memory
         self._owner = owner
         self._language = language
         self._now = now
+        self._zone = zone
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         """Return None: no approval is needed. Results stay in the conversation; tainted ones stay tainted."""
@@ -79,12 +81,14 @@ class RecallTool(Tool):
         if text_tokens(facts[0]) > tokens * FACTS_SHARE:
             facts = "", False
         left = tokens - AROUND_TOKENS - text_tokens(facts[0])
+        zone = self._zone()
         try:
-            found = await self._ask(search_of(self._owner, {**arguments, "tokens": left}, self._now()))
+            request = {**arguments, "tokens": left}
+            found = await self._ask(search_of(self._owner, request, self._now(), zone))
         except UsageError as error:
             return ToolResult(False, error.text)
         language = self._language()
-        text = "\n\n".join(filter(None, (facts[0], shown(language, found))))
+        text = "\n\n".join(filter(None, (facts[0], shown(language, found, zone))))
         if not text:
             return ToolResult(True, recall_texts.nothing_recalled(language))
         tainted = facts[1] or any(passage.tainted for passage in found)
@@ -102,7 +106,7 @@ class RecallTool(Tool):
             known = await self._memory(facts_of(self._owner))
         except MemoryUnavailable:
             return "", False
-        found = facts_for(query, known, self._now())[:MOST_FACTS]
+        found = facts_for(query, known, self._now(), self._zone())[:MOST_FACTS]
         lines = [f"- {escaped(fact.key)}: {escaped(fact.value)}" for fact in found]
         return "\n".join(lines), any(fact.tainted for fact in found)
 
@@ -111,9 +115,12 @@ LEAST: Final = 0.3
 """Facts with less than this share of the best fact's score are left out."""
 
 
-def facts_for(text: str, facts: Sequence[Fact], now: float) -> list[Fact]:
-    """Return the facts relevant to a text, the best first; empty if no fact shares a word with the text."""
-    query = read_query(text, datetime.fromtimestamp(now).astimezone().date())
+def facts_for(text: str, facts: Sequence[Fact], now: float, zone: str = "") -> list[Fact]:
+    """Return the facts relevant to a text, the best first; empty if no fact shares a word with the text.
+
+    Days in the text are those of the time `zone`, by default of this machine.
+    """
+    query = read_query(text, local_at(now, zone).date())
     if not query.words or not facts:
         return []
     sides = [(frozenset(stems_of(fact.key)), frozenset(stems_of(fact.value))) for fact in facts]

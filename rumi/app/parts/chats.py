@@ -1,7 +1,7 @@
 """The chats part: the chats, their commands, undo, recovery, and commands that stop or forget everything."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from actors import ChildSpec
@@ -28,6 +28,7 @@ from rumi.platform.logs.audit import AuditLog
 from rumi.platform.threads import Threads
 from rumi.sandbox.policy import CommandPolicy
 from rumi.tasks.schedules.clock import ScheduleClock
+from rumi.tasks.schedules.proposals import ZoneProposals
 from rumi.texts import Language
 
 
@@ -76,7 +77,7 @@ def add_all_chats(
         "budgets": money,
         "schedules": tasks.schedules,
         "bots": tasks.bots,
-        "recall": RecallCommands(store.recall, ids, time.time),
+        "recall": RecallCommands(store.recall, ids, time.time, tasks.schedules.zone_of),
         "people": PeopleCommands(models.people, store.budgets, money.written, store.memory),
     }
 
@@ -87,6 +88,11 @@ def add_all_chats(
         lambda chat, text, language: inputs.channel_of(chat).speak(chat, text, language),
     )
     handlers["speech"] = speech
+    zones = ZoneProposals(tasks.schedules, ids)
+
+    def noticed(keys: Sequence[str]) -> None:
+        store.budgets.drop_notices(keys)
+        zones.drop_notices(keys)
 
     def policy_of(chat: str) -> CommandPolicy:
         return sandbox.strict if ids.may_be_group(chat) else sandbox.chosen
@@ -104,8 +110,12 @@ def add_all_chats(
         sandbox_limits=inputs.limits,
         handlers=handlers,
         running_tasks=tasks.tasks.running,
-        notices=store.budgets.notices,
-        noticed=store.budgets.drop_notices,
+        notices=lambda chat, language: (
+            *store.budgets.notices(chat, language),
+            *zones.notices(chat, language),
+        ),
+        noticed=noticed,
+        propose_zone=zones.propose,
         undo=undo,
         recorder=recorder,
         speech=speech,

@@ -125,7 +125,7 @@ def _calls(
     ids = inputs.ids
     parts: tuple[object, ...] = (
         ProcessCalls(status, chats.inbox, ids, inputs.language, chats.everything),
-        RecallCommands(store.recall, ids, time.time),
+        RecallCommands(store.recall, ids, time.time, tasks.schedules.zone_of),
         MemoryCalls(store.memory, ids, agent.fact_extraction.extract_for_owner, chats.forgetting.forget),
         ChatCalls(store.journal.ask, chats.inbox.chats.delete, ids),
         TaskCalls(tasks.tasks, ids),

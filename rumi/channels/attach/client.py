@@ -54,7 +54,7 @@ class OpenRequest:
     turn; the session continues after it, so no facts are extracted yet. If `tainted` is True, the client's
     messages are untrusted, and are never taken as commands or confirmations. `marks` are fingerprints of the
     client's settings and keys; the daemon returns the names of those that differ. `project` is the absolute
-    path of the folder whose skills apply to the client's messages.
+    path of the folder whose skills apply to the client's messages. `tz` is the variable `TZ` of the client.
     """
 
     chat: str
@@ -68,6 +68,7 @@ class OpenRequest:
     marks: Mapping[str, str] = field(default_factory=dict)
     project: str = ""
     tainted: bool = False
+    tz: str = ""
 
 
 class _RemoteEvents:

@@ -31,6 +31,7 @@ from rumi.platform.caller import Caller, ControlCall
 from rumi.platform.calls import CHAT, answer, call
 from rumi.platform.chat_ids import ChatIds
 from rumi.platform.texts import replies as reply_texts
+from rumi.platform.zones import zone_of_machine
 from rumi.store.journal.outbox import undelivered_replies
 from rumi.store.journal.records import Attachment
 from rumi.store.journal.transaction import JournalMessage
@@ -460,6 +461,7 @@ class AttachServer:
             chosen=model or "",
             project=opening.project if opening.project.startswith("/") else "",
             tainted=opening.tainted,
+            zone=_zone_of(opening),
         )
         client = _AttachedClient(
             local_chat, opening.person, language, events, opening.single, other, passed, away
@@ -662,3 +664,8 @@ def files_from_json(data: object) -> tuple[Attachment, ...]:
     ):
         raise ValueError("not a short list of names")
     return tuple(map(LocalUploads.attachment, data))
+
+
+def _zone_of(opening: OpenRequest) -> str:
+    """Return the time zone of a person's client, which runs on this machine; empty for a program's."""
+    return zone_of_machine({"TZ": opening.tz} if opening.tz else {}) if opening.person else ""

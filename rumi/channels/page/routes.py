@@ -4,7 +4,7 @@ import html
 import json
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.resources import files
 from typing import Any, TypeVar
 
@@ -186,7 +186,9 @@ class Handlers:
         entry = talk.transcript.say(text, time.time(), files)
         try:
             attachments = [self._page.uploads.attachment(name) for name in files]
-            number = await self._page.chat_of(request, talk).send(text, attachments)
+            zone = fields.get("zone")
+            chat = replace(self._page.chat_of(request, talk), zone=zone if isinstance(zone, str) else "")
+            number = await chat.send(text, attachments)
         except RumiError as error:
             why = self._why(request, error)
             talk.transcript.failed(entry, why)

@@ -8,12 +8,13 @@ best sides of its session. A second search is done for rare words from the best 
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime, time
+from datetime import datetime, time
 from itertools import product
 from typing import Final, TypeAlias
 
 from rumi.memory.recall.owner_index import CANDIDATES, IndexedPassage, OwnerIndex
 from rumi.memory.recall.query import OTHER_SIDE, ParsedQuery, QueryWord
+from rumi.platform.zones import instant_at, local_at
 
 NEXT, NEAR = 0.6, 0.3
 """Share of a side's score that is added to the sides directly beside it, and to those one exchange away."""
@@ -47,8 +48,11 @@ class RankedSide:
     score: float
 
 
-def rank(index: OwnerIndex, query: ParsedQuery) -> tuple[ParsedQuery, list[RankedSide]]:
-    """Return the query with the owner's terms that were searched, and the sides found, the best first."""
+def rank(index: OwnerIndex, query: ParsedQuery, zone: str = "") -> tuple[ParsedQuery, list[RankedSide]]:
+    """Return the query with the owner's terms that were searched, and the sides found, the best first.
+
+    Days are those of the time `zone`, by default of this machine.
+    """
     query = index.own(query)
     index.look_up(term for word in query.words for term in (*word.stems, *word.related))
     query = _with_spellings(index, query)
@@ -57,8 +61,8 @@ def rank(index: OwnerIndex, query: ParsedQuery) -> tuple[ParsedQuery, list[Ranke
     lists = [own, [*own, *others]] if any(map(index.count, others)) else [own]
     found = {passage.id: passage for stems in lists for passage in index.candidates(stems)}
     if not found:
-        return query, _of_the_span(index, query)
-    sides = _Sides(index, query, _average(found.values()))
+        return query, _of_the_span(index, query, zone)
+    sides = _Sides(index, query, _average(found.values()), zone)
     sides.admit(found.values())
     sides.hop()
     sides.spread()
@@ -83,6 +87,7 @@ class _Sides:
     index: OwnerIndex
     query: ParsedQuery
     average: float
+    zone: str
     passages: dict[int, IndexedPassage] = field(default_factory=dict)
     scores: dict[_Key, float] = field(default_factory=dict)
 
@@ -172,7 +177,7 @@ class _Sides:
             if passage.flags & query.flags:
                 factor *= 1 + FITS
             if query.span is not None:
-                day = datetime.fromtimestamp(passage.at).astimezone().date()
+                day = local_at(passage.at, self.zone).date()
                 factor *= IN_SPAN if query.span.first <= day <= query.span.last else OUT_OF_SPAN
             for is_answer in (False, True):
                 self.scores[passage.id, is_answer] *= factor
@@ -191,11 +196,14 @@ def _with_spellings(index: OwnerIndex, query: ParsedQuery) -> ParsedQuery:
     return replace(query, words=tuple(words))
 
 
-def _of_the_span(index: OwnerIndex, query: ParsedQuery) -> list[RankedSide]:
+def _of_the_span(index: OwnerIndex, query: ParsedQuery, zone: str) -> list[RankedSide]:
     """Return the latest passages of the requested time span; used if no passage contains a query word."""
     since, until = index.since, index.until
     if query.span is not None:
-        since, until = _seconds(query.span.first, time.min), _seconds(query.span.last, time.max)
+        since, until = (
+            instant_at(datetime.combine(day, at), zone)
+            for day, at in ((query.span.first, time.min), (query.span.last, time.max))
+        )
     if since is None and until is None:
         return []
     return [
@@ -203,7 +211,3 @@ def _of_the_span(index: OwnerIndex, query: ParsedQuery) -> list[RankedSide]:
         for passage in index.latest(since or 0.0, until or 9e15, CANDIDATES)
         for is_answer in (False, True)
     ]
-
-
-def _seconds(day: date, at: time) -> float:
-    return datetime.combine(day, at).astimezone().timestamp()

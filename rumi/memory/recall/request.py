@@ -11,6 +11,7 @@ from rumi.memory.recall.dates import DateSpan, span_in
 from rumi.memory.recall.messages import MOST_QUERY_CHARS, MOST_TOKENS, TOKENS, Passage, Who
 from rumi.memory.recall.search import search_passages
 from rumi.platform.unaccented import unaccented
+from rumi.platform.zones import instant_at, local_at
 from rumi.store.steps import Run
 
 Query: TypeAlias = Annotated[str, Field(description="What to look for, in words.")]
@@ -19,8 +20,12 @@ Until: TypeAlias = Annotated[str, Field(description="Up to this day.")]
 Tokens: TypeAlias = Annotated[int, Field(description="Maximum size of the answer, by default 1000.")]
 
 
-def search_of(owner: str, request: Mapping[str, object], now: float) -> Run[tuple[Passage, ...]]:
+def search_of(
+    owner: str, request: Mapping[str, object], now: float, zone: str = ""
+) -> Run[tuple[Passage, ...]]:
     """Return the search that a request describes.
+
+    Days are those of the time `zone`, by default of this machine.
 
     Raises:
         UsageError: the request has no query, or one of its days cannot be parsed.
@@ -32,16 +37,17 @@ def search_of(owner: str, request: Mapping[str, object], now: float) -> Run[tupl
         "user" if request.get("who") == "user" else "assistant" if request.get("who") == "assistant" else ""
     )
     # `since` counts from the first moment of its days, `until` to the last one.
-    since, until = (_span(request.get(name), now) for name in ("since", "until"))
+    since, until = (_span(request.get(name), now, zone) for name in ("since", "until"))
     return search_passages(
         owner,
         query[:MOST_QUERY_CHARS],
-        datetime.combine(since.first, time.min).astimezone().timestamp() if since is not None else None,
-        datetime.combine(until.last + timedelta(1), time.min).astimezone().timestamp() - 0.001
+        instant_at(datetime.combine(since.first, time.min), zone) if since is not None else None,
+        instant_at(datetime.combine(until.last + timedelta(1), time.min), zone) - 0.001
         if until is not None
         else None,
         who,
         tokens_of(request),
+        zone=zone,
     )
 
 
@@ -51,10 +57,10 @@ def tokens_of(request: Mapping[str, object]) -> int:
     return min(tokens, MOST_TOKENS) if isinstance(tokens, int) and tokens > 0 else TOKENS
 
 
-def _span(value: object, now: float) -> DateSpan | None:
+def _span(value: object, now: float, zone: str) -> DateSpan | None:
     if not isinstance(value, str) or not value.strip():
         return None
-    text, today = unaccented(value.strip()), datetime.fromtimestamp(now).astimezone().date()
+    text, today = unaccented(value.strip()), local_at(now, zone).date()
     found = span_in(text, today) or span_in(f"in {text}", today) or span_in(f"on {text}", today)
     if found is None:
         raise UsageError("The day is not understood.", "Write it like 2026-11-23, yesterday or march.")

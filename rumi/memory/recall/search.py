@@ -1,7 +1,6 @@
 """Searches passages, and returns as many of the best ones as fit into a number of tokens."""
 
 from collections import Counter
-from datetime import datetime
 from typing import Final
 
 from rumi.memory.recall.following import text_of
@@ -12,6 +11,7 @@ from rumi.memory.recall.presenting import Room, excerpt
 from rumi.memory.recall.query import ParsedQuery, read_query
 from rumi.memory.recall.ranking import RankedSide, rank
 from rumi.memory.recall.state import Indexing
+from rumi.platform.zones import local_at
 from rumi.store.steps import step
 
 MISFITS: Final = 12
@@ -33,31 +33,33 @@ def search_passages(
     until: float | None = None,
     who: Who = "",
     tokens: int = TOKENS,
+    zone: str = "",
 ) -> tuple[Passage, ...]:
     """Return an owner's passages for a query, the best first; shown as text they take at most `tokens`.
 
     Each passage has only those of its sides that are worth their tokens. A passage beside a good one is
     another passage. Only passages between the Unix times `since` and `until` are returned.
+    Days are those of the time `zone`, by default of this machine.
     """
     db = transaction.db
     number = owner_number(db, owner)
     if number is None:
         return ()
     (passages,) = db.execute("SELECT passages FROM owners WHERE id = ?", (number,)).fetchone()
-    parsed = read_query(query, datetime.fromtimestamp(transaction.now()).astimezone().date())
+    parsed = read_query(query, local_at(transaction.now(), zone).date())
     index = OwnerIndex(db, transaction.state, number, passages, since, until, who)
-    return _filled(index, *rank(index, parsed), tokens)
+    return _filled(index, *rank(index, parsed, zone), Room(tokens, zone))
 
 
 def _filled(
-    index: OwnerIndex, query: ParsedQuery, sides: list[RankedSide], tokens: int
+    index: OwnerIndex, query: ParsedQuery, sides: list[RankedSide], room: Room
 ) -> tuple[Passage, ...]:
     """Return passages with the best sides that fit, in the order of the best side of each."""
     wanted = _wanted(index, query)
     texts: dict[int, tuple[str, str, bool] | None] = {}
     chosen: dict[int, dict[bool, str]] = {}
     scores: dict[int, tuple[IndexedPassage, float]] = {}
-    room, misfits = Room(tokens), 0
+    misfits = 0
     for side in sides:
         if misfits == MISFITS:
             break

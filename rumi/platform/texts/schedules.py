@@ -130,14 +130,32 @@ def schedule_usage(language: Language) -> str:
     )
 
 
-def zone_is(language: Language, zone: str) -> str:
-    """Say which time zone is used."""
+def zone_is(language: Language, zone: str, now: str = "") -> str:
+    """Say which time zone is used, and what time it is there: an offset is easily taken for the opposite."""
     if not zone:
         return gettext(
             language, "I do not know your time zone. Say it once, for example: /timezone Europe/Madrid"
         )
-    return gettext(
+    said = gettext(
         language, "🕰 Your time zone is {zone}. What is scheduled already keeps its own.", zone=zone
+    )
+    offset = "/" not in zone and zone != "UTC"
+    return f"{said}\n{gettext(language, 'There it is {now} now.', now=now)}" if offset else said
+
+
+def zone_proposed(language: Language, zone: str, kept: str = "") -> str:
+    """Say which time zone was taken from a person's device or place, or that the `kept` one stays."""
+    if kept:
+        return gettext(
+            language,
+            "🕰 Your place has the time zone {zone}, and I still go by {kept}. To change it: /timezone {zone}",
+            zone=zone,
+            kept=kept,
+        )
+    return gettext(
+        language,
+        "🕰 I take {zone} for your time zone, as your device says. If it is another one: /timezone NAME",
+        zone=zone,
     )
 
 

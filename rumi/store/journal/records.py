@@ -8,6 +8,9 @@ from rumi.models.model import Message, ToolCall
 from rumi.store.protocol import Trouble
 from rumi.texts import Language
 
+STALE_S: Final = 300.0
+"""Age of a message from which on a turn is told when the message was written, in seconds."""
+
 Reason: TypeAlias = Literal[
     "complete",
     "max_turns",
@@ -199,6 +202,8 @@ class Incoming:
     - `album`: messages with the same album are parts of one message: see `join_albums`.
     - `addressed`: this part of the album is addressed to the assistant.
     - `corrects`: the message replaces the text of the stored message with the same origin, chat and user.
+    - `zone`, `place`: the time zone of the sender's device, and the sender's latitude and longitude. They
+      propose the owner's time zone and are not stored; empty and None if unknown.
     - `sent`: the time when the sender sent the message, as its source reports it, in seconds since 1970; 0 if
       the source reports none.
 
@@ -238,12 +243,22 @@ class Incoming:
     before: int = 0
     turn: str = ""
     reply: int = 0
+    zone: str = ""
+    place: tuple[float, float] | None = None
     sent: float = 0.0
     received: float = 0.0
     part_of: int = 0
     resumed: int = 0
     corrects: bool = False
     corrected: int = 0
+
+    @property
+    def said_at(self) -> float:
+        """Return the time when the message was written, in seconds since 1970; 0 if it is not stored yet.
+
+        A time that is later than the message's arrival comes from a clock that is wrong.
+        """
+        return min(self.sent, self.received) if self.sent > 0 else self.received
 
     @property
     def ready(self) -> bool:
@@ -584,8 +599,8 @@ class ScheduleRecord:
     number of consecutive firings whose work failed. `missed` is the number of missed fire times since
     `missed_at` that were not reported yet. `tainted` is True if the text may contain untrusted content.
     `message` is the number of the command that created the schedule. `fired` is the time of the last firing.
-    Numbers are 0 if they do not apply. `turn` is the turn that creates the schedule; it is not stored in the
-    schedule's row.
+    Numbers are 0 if they do not apply. `turn` is the turn that creates the schedule, and `asked_at` is the
+    time when it was asked for, from which relative times count; both are not stored in the schedule's row.
     """
 
     owner: str
@@ -611,6 +626,7 @@ class ScheduleRecord:
     user: int | None = None
     """The source's number of the person who requested the schedule; None if unknown."""
     turn: str = ""
+    asked_at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -344,6 +344,15 @@ def zone_of(transaction: Transaction, owner: str) -> str:
 
 
 @step()
+def propose_zone(transaction: Transaction, owner: str, zone: str) -> bool:
+    """Set the time zone of an owner who has none. Return False if the owner already has one."""
+    stored = transaction.db.execute(
+        "INSERT INTO zones (owner, zone) VALUES (?, ?) ON CONFLICT (owner) DO NOTHING", (owner, zone)
+    )
+    return bool(stored.rowcount)
+
+
+@step()
 def set_zone(transaction: Transaction, owner: str, zone: str) -> None:
     """Set the time zone of an owner."""
     transaction.db.execute(

@@ -26,7 +26,7 @@ from rumi.agent.tools.web_fetch import WebFetch
 from rumi.agent.tools.web_search import WebSearch
 from rumi.agent.tools.write_file import WriteFile
 from rumi.chats.budgets.amounts import amount_text
-from rumi.chats.surroundings import SurroundingsNote, instruction_chars, local_now
+from rumi.chats.surroundings import SurroundingsNote, instruction_chars
 from rumi.errors import RumiError
 from rumi.memory.actor import AskMemory
 from rumi.memory.block import escaped, memory_block
@@ -39,6 +39,7 @@ from rumi.platform.texts import bots as bot_texts
 from rumi.platform.texts import questions as question_texts
 from rumi.platform.texts.translation import error_text
 from rumi.platform.threads import Offload
+from rumi.platform.zones import local_at
 from rumi.sandbox.engine import SandboxLimits
 from rumi.sandbox.overview import instructions_in
 from rumi.sandbox.policy import CommandPolicy
@@ -142,7 +143,7 @@ class BotKind:
         plan_text = plan.in_words(context.spent()) if plan is not None else ""
         progress = progress_in_words(number, most, _budget_left(options, context.spent()))
         project = await self._project(context, self.files.project(name))
-        today = today_line(local_now(self.now(), context.zone), context.zone)
+        today = today_line(local_at(self.now(), context.zone), context.zone)
         yield TaskWork(
             instructions=instructions(
                 self.prompts.words["bot"],

@@ -3,7 +3,6 @@
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +13,7 @@ from rumi.models.model import Message
 from rumi.platform.texts.translation import error_text
 from rumi.platform.threads import Threads
 from rumi.platform.untrusted_text import one_line
+from rumi.platform.zones import local_at
 from rumi.sandbox.engine import SandboxLimits
 from rumi.store.journal.records import Reason
 from rumi.tasks.kinds import Finished, TaskContext, TaskWork
@@ -65,7 +65,7 @@ class WebKind:
             task.question,
             urls,
             words=self._words,
-            today=datetime.fromtimestamp(self._now()).astimezone().date().isoformat(),
+            today=local_at(self._now(), context.zone).date().isoformat(),
             fetch=partial(self._web.fetch, context.key, whole=True),
             search=partial(self._web.search, context.key),
             shell=context.shell,

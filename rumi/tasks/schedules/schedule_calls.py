@@ -10,7 +10,7 @@ from rumi.platform.caller import Caller
 from rumi.platform.calls import PartitionKey, call
 from rumi.platform.chat_ids import DEFAULT_CHAT, ChatIds
 from rumi.platform.timestamps import utc
-from rumi.platform.zones import zone_names
+from rumi.platform.zone_finding import zone_said
 from rumi.store.journal.records import ScheduleKind, ScheduleRecord
 from rumi.tasks.schedules.firing import in_words, next_in_words
 from rumi.tasks.schedules.schedules import Schedules
@@ -86,7 +86,7 @@ class ScheduleCalls:
                 'Write it like "in 20 minutes", "tomorrow 09:00", "2026-12-01 18:30", "every monday '
                 '08:00" or "0 9 * * 1".',
             )
-        if zone and zone.casefold() not in zone_names():
+        if zone and not zone_said(zone):
             raise UsageError("Unknown time zone {zone}.", "Names are like Europe/Madrid.", zone=zone)
         new = ScheduleRecord(
             caller.owner,
@@ -99,7 +99,7 @@ class ScheduleCalls:
         )
         schedules = self.schedules
         try:
-            added = await schedules.add(schedules.checked(new), read, zone and zone_names()[zone.casefold()])
+            added = await schedules.add(schedules.checked(new), read, zone_said(zone))
         except NotATime:
             raise UsageError("This time never comes.", "Give another one.") from None
         return self._shown(added, language)
@@ -114,8 +114,10 @@ def schedule_as_json(schedule: ScheduleRecord, language: Language = "en") -> dic
     Times are in RFC 3339; the time of an event that has not happened is None.
     """
     active = schedule.state == "active"
+    stored = asdict(schedule)
+    del stored["asked_at"]
     return {
-        **asdict(schedule),
+        **stored,
         "options": json.loads(schedule.options),
         "message": schedule.message or None,
         "instant": utc(schedule.instant) if active else None,

@@ -31,6 +31,9 @@ from rumi.texts import Language, gettext
 
 logger = logging.getLogger(__name__)
 
+MOST_ZONE_CHARS: Final = 60
+"""Maximum length of an unknown zone's name in a reply."""
+
 SOON_S: Final = 300.0
 """A daemon that is not a service keeps running if a schedule fires within this time, in seconds."""
 
@@ -100,17 +103,21 @@ class Schedules(StoredSchedules):
             return schedule_texts.schedule_usage(language)
         when, text = read
         new = ScheduleRecord(
-            owner, message.chat, "text", text, language=language, message=message.id, user=message.user
+            *(owner, message.chat, "text", text),
+            language=language,
+            message=message.id,
+            user=message.user,
+            asked_at=message.said_at,
         )
         return self.understood(await self.add(new, when), language)
 
     async def _timezone(self, language: Language, owner: str, zone_name: str) -> str:
-        if not zone_name:
-            return schedule_texts.zone_is(language, await self.zone_of(owner))
         try:
-            return schedule_texts.zone_is(language, await self.set_zone(owner, zone_name))
+            zone = await (self.set_zone(owner, zone_name) if zone_name else self.zone_of(owner))
         except NotATime as error:
-            return schedule_texts.zone_unknown(language, zone_name, str(error))
+            return schedule_texts.zone_unknown(language, zone_name[:MOST_ZONE_CHARS], str(error))
+        now = in_words(self.services.now(), zone, language) if zone else ""
+        return schedule_texts.zone_is(language, zone, now)
 
     async def _schedules(self, message: Incoming, language: Language, owner: str, said: str) -> str:
         do, _, number = said.partition(" ")

@@ -10,24 +10,30 @@ from typing import Final
 from rumi.errors import RumiError, UsageError
 from rumi.platform.chat_ids import LOCAL
 from rumi.platform.config.schema import SchedulesSection
-from rumi.platform.zones import zone_of_machine
+from rumi.platform.zones import same_clock, zone_of_machine
 from rumi.store.journal.actor import AskJournal
-from rumi.store.journal.records import ScheduleRecord, ScheduleState
+from rumi.store.journal.records import STALE_S, ScheduleRecord, ScheduleState
 from rumi.store.journal.schedules import (
     add_schedule,
     delete_schedule,
     list_schedules,
     load_schedule,
     pause_schedules,
+    propose_zone,
     set_schedule,
     set_zone,
     zone_of,
 )
+from rumi.tasks.schedules.firing import in_words
 from rumi.tasks.schedules.times import NotATime, following, named_zone, quiet_hours
-from rumi.tasks.schedules.when import After, Every, When, instants
+from rumi.tasks.schedules.when import After, Every, When, meant
+from rumi.texts import Language
 
 MOST_CHARS: Final = 4000
 """Maximum length of a schedule's text, in characters."""
+
+OVER_S: Final = 60.0
+"""A time that has passed less than so many seconds ago is not over: the message was under way meanwhile."""
 
 FAR_S: Final = 5 * 366 * 86_400.0
 """Maximum time from now to the first firing of a schedule, in seconds."""
@@ -72,6 +78,9 @@ class StoredSchedules:
     async def add(self, new: ScheduleRecord, when: When, zone: str = "") -> ScheduleRecord:
         """Store a schedule; return it with its number. A message that is handled twice adds one schedule.
 
+        A relative time counts from `new.asked_at`, so a message that waited means what its writer meant. A
+        zone in `when` holds for its clock time, and `zone` if it names none, by default the owner's.
+
         Raises:
             UsageError: The time has passed or is too far ahead, the text is empty or too long, or the
                 owner's time zone is unknown.
@@ -86,18 +95,21 @@ class StoredSchedules:
                 most_chars=MOST_CHARS,
             )
         now, zone = self._now(), zone or await self.zone_of(new.owner)
-        if not zone and not (isinstance(when, After) and not when.days):
+        asked_at = min(new.asked_at or now, now)  # not in the future: the sender's clock may be wrong
+        said = "" if isinstance(when, After) else when.zone
+        if not zone and not said and not (isinstance(when, After) and not when.days):
             raise UsageError(
                 "Your time zone is not known.", "Say it once, for example: /timezone Europe/Madrid"
             )
-        zone = zone or "UTC"
+        zone = zone or said or "UTC"
         cron = when.cron if isinstance(when, Every) else ""
+        zone = said if cron and said else zone
         try:
-            instant = following(cron, zone, now) if cron else instants(when, zone, now)
+            instant = following(cron, zone, now) if isinstance(when, Every) else meant(when, zone, asked_at)
         except (NotATime, OverflowError):
             instant = math.inf
-        if instant is None:
-            raise UsageError("This time is over.", "Give a time in the future.")
+        if instant <= now - OVER_S or instant <= asked_at:
+            raise _over(instant, asked_at, now, zone, new.language)
         if instant - now > FAR_S:
             raise UsageError("This time is too far ahead.", "Give a time within five years.")
         next_at = instant if self.quiet is None else self.quiet.until(instant, zone)
@@ -196,6 +208,15 @@ class StoredSchedules:
         """
         return await self._ask(zone_of(owner)) or (zone_of_machine() if owner == LOCAL else "")
 
+    async def propose_zone(self, owner: str, zone: str) -> bool:
+        """Set an owner's time zone, in its canonical name, if none is set; return True if it was set.
+
+        The local owner's is not set to a zone with the same clock as the machine's, which is the default.
+        """
+        if owner == LOCAL and same_clock(zone, zone_of_machine()):
+            return False
+        return await self._ask(propose_zone(owner, zone))
+
     async def set_zone(self, owner: str, zone_name: str) -> str:
         """Set an owner's time zone; return its canonical name. Existing schedules keep their time zone.
 
@@ -208,3 +229,18 @@ class StoredSchedules:
 
     def changed(self) -> None:
         """Do nothing. `Schedules` overrides this method to wake its clock when a schedule has changed."""
+
+
+def _over(instant: float, asked_at: float, now: float, zone: str, language: Language) -> UsageError:
+    """Return the error about a time that has passed. It says what the present time is."""
+    at = in_words(now, zone, language)
+    if now - asked_at <= STALE_S:
+        return UsageError("This time is over.", "It is {now} now: give a time in the future.", now=at)
+    return UsageError(
+        "This time is over.",
+        "Your message of {written} meant {then}, and it is {now} now. If you still want it, write it again "
+        "with a new time.",
+        written=in_words(asked_at, zone, language),
+        then=in_words(instant, zone, language),
+        now=at,
+    )

@@ -13,7 +13,8 @@ from typing import Final
 
 from cronsim import CronSim, CronSimError
 
-from rumi.platform.zones import zone_names, zone_of
+from rumi.platform.zone_finding import zone_said, zones_like
+from rumi.platform.zones import zone_of
 
 MOST_COUNTED: Final = 1000
 """Maximum number of missed fire times that are counted."""
@@ -32,17 +33,14 @@ class NotATime(ValueError):
 
 
 def named_zone(name: str) -> str:
-    """Return the canonical spelling of a time zone name.
+    """Return the canonical name of a time zone that a person has named.
 
     Raises:
-        NotATime: The time zone does not exist. The error lists up to five zones whose last part matches.
+        NotATime: No zone, or more than one, has this name. The error lists up to five similar zones.
     """
-    wanted = name.strip().casefold().replace(" ", "_")
-    found = zone_names().get(wanted)
-    if found is not None:
+    if found := zone_said(name):
         return found
-    like = [name for small, name in zone_names().items() if wanted and small.rpartition("/")[2] == wanted]
-    raise NotATime(", ".join(sorted(like)[:5]))
+    raise NotATime(", ".join(zones_like(name)))
 
 
 # Instants

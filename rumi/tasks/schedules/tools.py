@@ -1,5 +1,6 @@
 """Tools with which a chat's model sets reminders and schedules. Times are typed arguments, never guessed."""
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -14,9 +15,10 @@ from rumi.platform.texts import schedules as schedule_texts
 from rumi.store.journal.records import ScheduleKind, ScheduleRecord
 from rumi.tasks.schedules.schedules import Schedules
 from rumi.tasks.schedules.times import NotATime, checked_cron
-from rumi.tasks.schedules.when import After, Every, On, When, read_when
+from rumi.tasks.schedules.when import MOST_MINUTES, After, Every, On, When, read_when
 from rumi.texts import Text
 
+_NUMBER: Final = re.compile(r"\d{1,9}(?:\.\d{1,6})?")
 _TEXT: Final = {"type": "string"}
 _WHEN: Final = {
     "at": {"type": "string", "description": "Local, like 2026-12-01T09:00"},
@@ -124,7 +126,10 @@ class RemindTool(_ScheduleTool):
             )
         new = replace(self._present(), kind=self.kind(arguments), text=text)
         schedules = self._schedules()
-        stored = await schedules.add(schedules.checked(new), when)
+        try:
+            stored = await schedules.add(schedules.checked(new), when)
+        except RumiError as error:
+            return ToolResult(False, f"{error.message} {error.advice}")
         return ToolResult(True, schedules.understood(stored, new.language))
 
 
@@ -185,8 +190,8 @@ def when_of(arguments: Mapping[str, object]) -> When | str:
         return "give exactly one of `at` (local time), `in_minutes`, `cron` (five fields)"
     ((name, value),) = times.items()
     match name, value:
-        case "in_minutes", int(minutes) if not isinstance(minutes, bool) and 1 <= minutes <= 2_635_200:
-            return After(minutes)
+        case "in_minutes", int() | float() | str() if not isinstance(value, bool):
+            return _in_minutes(value)
         case "cron", str(expression):
             try:
                 return Every(checked_cron(expression))
@@ -197,14 +202,25 @@ def when_of(arguments: Mapping[str, object]) -> When | str:
     return f"{name} has a wrong value"
 
 
+def _in_minutes(value: float | str) -> When | str:
+    """Parse a number of minutes: models also write it as a text, with a fraction, or with its unit."""
+    wrong = f"in_minutes is a number from 1 to {MOST_MINUTES}, not {str(value)[:60]!r}"
+    if isinstance(value, str) and _NUMBER.fullmatch(value.strip()) is None:
+        text = value.strip().casefold()
+        when = read_when(text if text.startswith(("in ", "en ")) else f"in {text}")
+        return when if isinstance(when, After) else wrong
+    number = float(value)
+    return After(round(number)) if 0.5 < number <= MOST_MINUTES else wrong
+
+
 def _at(text: str) -> When | str:
+    """Parse the time of a call: a local one, or one with a zone or an offset."""
+    if (when := read_when(text)) is not None:
+        return when
     try:
-        local = datetime.fromisoformat(text)
+        local = datetime.fromisoformat(text.strip())
     except ValueError:
-        when = read_when(text)
-        return when if when is not None else f"{text!r} is not a local time like 2026-12-01T09:00"
-    if local.tzinfo is not None:
-        return "`at` is a local time, without a zone"
-    if "T" not in text.upper() and " " not in text.strip():
-        return f"{text!r} has no time of day"
-    return On(local.time().replace(second=0, microsecond=0), local.date())
+        return f"{text[:60]!r} is not a local time like 2026-12-01T09:00"
+    if "T" in text.upper() and local.tzinfo is None:
+        return On(local.time().replace(second=0, microsecond=0), local.date())
+    return f"{text[:60]!r} has no time of day: ask the user, or choose one, like {text.strip()}T09:00"

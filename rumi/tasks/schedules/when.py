@@ -9,12 +9,14 @@ text, the program asks the user.
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from typing import Final, TypeAlias
 
 from rumi.platform.date_words import WEEKDAYS
 from rumi.platform.unaccented import unaccented
+from rumi.platform.zone_finding import zone_said
+from rumi.platform.zones import offset_name
 from rumi.tasks.schedules.times import NotATime, checked_cron, instant_of, local_time
 
 
@@ -33,20 +35,23 @@ class After:
 class On:
     """A local time on a date: on `day`, in `ahead` days, or on the next `weekday`.
 
-    If none of the three is set, the date is the next day on which this time is still in the future.
+    If none of the three is set, the date is the next day on which this time is still in the future. `zone` is
+    the time zone of the time; if empty, it is the owner's.
     """
 
     at: time
     day: date | None = None
     ahead: int | None = None
     weekday: int | None = None
+    zone: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """A recurrence in local time, as a cron expression with five fields."""
+    """A recurrence in local time, as a cron expression with five fields; `zone` is as in `On`."""
 
     cron: str
+    zone: str = ""
 
 
 When: TypeAlias = After | On | Every
@@ -62,6 +67,8 @@ _MINUTES: Final = r"minutes?|mins?|minutos?"
 _HOURS: Final = r"hours?|horas?"
 _TIME: Final = r"(?:at |a las? )?(?P<h>[01]?\d|2[0-3]):(?P<m>[0-5]\d)(?: ?(?P<half>[ap]m)| ?(?:hs?|h))?"
 _HALF: Final = r"(?:at )?(?P<h>1[0-2]|0?[1-9]) ?(?P<half>[ap]m)"
+_NOON: Final = r"(?:at |al? )?(?P<noon>noon|midday|mediodia)"
+_NIGHT: Final = ("tonight", "esta noche")
 _EACH: Final = r"(?:every|each|cada|todos los|todas las|los)"
 _LIST: Final = rf"(?P<days>(?:{_DAY})(?:(?:, | and | y |, and )(?:{_DAY}))*)"
 
@@ -77,6 +84,8 @@ def _minutes(found: re.Match[str]) -> When | None:
 
 def _time(found: re.Match[str]) -> time | None:
     groups = found.groupdict()
+    if groups.get("noon"):
+        return time(12)
     hour, minute, half = int(groups["h"]), int(groups.get("m") or 0), groups.get("half")
     if half:
         if not 1 <= hour <= 12:
@@ -95,7 +104,9 @@ def _on(found: re.Match[str]) -> When | None:
         except ValueError:
             return None
     if word := groups.get("ahead"):
-        return On(at, ahead={"t": 1, "m": 1, "p": 2}[word[0]] if word not in ("today", "hoy") else 0)
+        if word in _NIGHT and at.hour < 17:
+            return None
+        return On(at, ahead={"t": 1, "m": 1, "p": 2}[word[0]] if word not in ("today", "hoy", *_NIGHT) else 0)
     if day := groups.get("day"):
         return On(at, weekday=_DAYS[day])
     return On(at)
@@ -146,10 +157,10 @@ _FORMS: Final[tuple[tuple[str, Callable[[re.Match[str]], When | None]], ...]] = 
     ),
     *(
         (form.replace("TIME", at), read)
-        for at in (_TIME, _HALF)
+        for at in (_TIME, _HALF, _NOON)
         for form, read in (
             (r"(?:on |el )?(?P<date>\d{4}-\d\d-\d\d)(?:,? |t)TIME", _on),
-            (r"(?P<ahead>today|tomorrow|hoy|manana|pasado manana),? TIME", _on),
+            (r"(?P<ahead>today|tonight|tomorrow|hoy|esta noche|manana|pasado manana),? TIME", _on),
             (rf"(?:on |el )?(?P<day>{'|'.join(WEEKDAYS)}),? TIME", _on),
             (r"TIME", _on),
             (r"(?:every day|each day|daily|cada dia|todos los dias),? TIME", _every_day("*")),
@@ -175,6 +186,13 @@ _FORMS: Final[tuple[tuple[str, Callable[[re.Match[str]], When | None]], ...]] = 
 _READ: Final = [(re.compile(form), read) for form, read in _FORMS]
 _CRON: Final = re.compile(r"[0-9*][0-9a-z*/,#-]*(?: [0-9*a-z][0-9a-z*/,#-]*){4}")
 
+_WITH_ZONE: Final = re.compile(
+    r"(?P<head>.*\S)(?:,? \(?|\[)(?P<zone>[a-z_+-]+(?:/[a-z0-9_+-]+)+|utc|gmt"
+    r"|(?:utc|gmt) ?[+\u2212-] ?\d{1,2}(?::?[0-5]\d)?|\+\d\d:?[0-5]\d)[)\]]?",
+    re.IGNORECASE,
+)
+_ISO: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:?\d\d)?", re.I)
+
 MOST_WORDS: Final = 14
 """Number of words in the longest possible time."""
 
@@ -192,7 +210,38 @@ _GOES_ON: Final = frozenset(
 
 
 def read_when(text: str) -> When | None:
-    """Parse a text that consists only of a time; return None for any other text."""
+    """Parse a text that consists only of a time; return None for any other text.
+
+    A zone or an offset may follow a clock time: `09:00 Europe/Madrid`, `2026-12-01 09:00 UTC+2`.
+    """
+    if (when := _read(text) or _read_iso(text)) is not None:
+        return when
+    head, zone = _split_zone(text)
+    when = _read(head) or _read_iso(head) if zone else None
+    return replace(when, zone=when.zone or zone) if isinstance(when, On | Every) else None
+
+
+def _split_zone(text: str) -> tuple[str, str]:
+    """Return a text without the zone at its end, and the zone; the zone is empty if there is none."""
+    found = _WITH_ZONE.fullmatch(text.strip().rstrip(".!"))
+    zone = "" if found is None else zone_said(found["zone"])
+    return (found["head"], zone) if found is not None and zone else (text, "")
+
+
+def _read_iso(text: str) -> On | None:
+    """Parse a date and a time as programs write them, with or without seconds and an offset."""
+    if _ISO.fullmatch(text.strip()) is None:
+        return None
+    try:
+        at = datetime.fromisoformat(text.strip().upper())
+    except ValueError:
+        return None
+    ahead = at.utcoffset()
+    zone = "" if ahead is None else offset_name(int(ahead.total_seconds() // 60))
+    return On(at.time().replace(second=0, microsecond=0), at.date(), zone=zone)
+
+
+def _read(text: str) -> When | None:
     plain = _plain(text)
     if _CRON.fullmatch(plain):
         try:
@@ -230,16 +279,23 @@ def read_when_and_text(said: str) -> tuple[When, str] | None:
 
 def instants(when: When, zone: str, now: float) -> float | None:
     """Return, in seconds since 1970, the instant that `when` means; None if it has passed or recurs."""
-    match when:
-        case After(minutes, 0):
-            return now + minutes * 60
-        case After(_, days):
-            return instant_of(local_time(now, zone).replace(tzinfo=None, fold=0) + timedelta(days=days), zone)
-        case On():
-            instant = _instant(when, zone, now)
-            return instant if instant > now else None
-        case Every():
-            return None
+    if isinstance(when, Every):
+        return None
+    instant = meant(when, zone, now)
+    return instant if instant > now else None
+
+
+def meant(when: After | On, zone: str, said_at: float) -> float:
+    """Return the instant that `when` means if it was said at `said_at`, both in seconds since 1970.
+
+    Only a date that was said, or today's, can lead to an instant that had passed by then.
+    """
+    if isinstance(when, On):
+        return _instant(when, when.zone or zone, said_at)
+    if not when.days:
+        return said_at + when.minutes * 60
+    local = local_time(said_at, zone).replace(tzinfo=None, fold=0)
+    return instant_of(local + timedelta(days=when.days), zone)
 
 
 def _instant(on: On, zone: str, now: float) -> float:

@@ -53,6 +53,23 @@ async def test_a_window_sends_and_sees_the_turn_and_others_see_it_too(tmp_path: 
         assert (one.remote.model, one.remote.engine) == ("groq:big", "bubblewrap")
 
 
+async def test_a_windows_time_zone_is_taken_once_and_a_programs_is_not(tmp_path: Path) -> None:
+    told = "🕰 I take Pacific/Auckland for your time zone, as your device says."
+    async with running_daemon(tmp_path) as daemon:
+        for person, tz, tells in (
+            (False, "Pacific/Auckland", False),
+            (True, "UTC", False),
+            (True, ":Pacific/Auckland", True),
+            (True, "/usr/share/zoneinfo/Pacific/Auckland", False),
+            (True, "America/Lima", False),
+        ):
+            async with daemon.attached(person=person, tz=tz) as window:
+                assert (told in await window.ask("hello")) is tells, tz
+                if tells:
+                    assert "Pacific/Auckland" in await window.ask("/remind tomorrow 09:00: swim")
+        assert await daemon.home.schedules.zone_of("local") == "Pacific/Auckland"
+
+
 async def test_each_window_has_the_skills_of_its_own_folder(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     for name in ("one", "two"):

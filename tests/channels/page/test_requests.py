@@ -4,6 +4,7 @@ import contextlib
 import json
 import re
 import socket
+import sqlite3
 import struct
 import time
 from collections.abc import Iterator
@@ -475,3 +476,18 @@ def test_the_page_knows_every_tool_of_a_chat_by_its_name(served: Served) -> None
     names = {tool.spec.name for tool in served.do(served.app.services.context.tools_for, view)}
     assert len(names) > 5
     assert names <= TOOLS
+
+
+def test_the_zone_of_a_browser_is_taken_and_told_once(served: Served, client: httpx.Client) -> None:
+    for number, zone in enumerate(("UTC", 7, "Mars/Olympus", "Pacific/Auckland", "America/Lima"), 1):
+        fields = {"chat": "zoned", "text": "say hello", "zone": zone}
+        assert client.post("/chat/send", json=fields).is_success
+        replies = served.until(lambda number=number: told(served, number))
+        assert ("🕰 I take Pacific/Auckland" in replies[-1]) is (zone == "Pacific/Auckland"), zone
+
+
+def told(served: Served, number: int) -> list[str]:
+    """Return the replies in the chat `zoned`; none before there are so many."""
+    with contextlib.closing(sqlite3.connect(served.folder / "state.db")) as db:
+        rows = db.execute("SELECT text FROM outbox WHERE chat = 'zoned' ORDER BY id").fetchall()
+    return [text for (text,) in rows] if len(rows) >= number else []

@@ -4,6 +4,7 @@ import copy
 import json
 import logging
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -84,7 +85,21 @@ def arrival(read: Read | None) -> Incoming:
 
 def test_a_private_message_of_somebody_on_the_list_arrives(world: World) -> None:
     message = world.api.say(world.ana, "hola")
-    assert world.last() == Incoming(update_of(500_000_000), "tg11", "hola", "es", origin=message.id, user=ANA)
+    expected = Incoming(update_of(500_000_000), "tg11", "hola", "es", origin=message.id, user=ANA)
+    assert world.last() == replace(expected, sent=float(message.date))
+
+
+def test_a_message_says_when_it_was_sent_and_where_its_sender_is(world: World) -> None:
+    message = world.api.say(world.ana, "hola")
+    assert arrival(world.last()).sent == message.date
+    place = {"latitude": 40.4168, "longitude": -3.7038}
+    world.comes(world.ana, text=None, location=place)
+    assert arrival(world.last()).place == (40.4168, -3.7038)
+    world.comes(world.ana, text=None, location=place, venue={"location": place, "title": "A bar"})
+    assert arrival(world.last()).place is None, "a venue is not where the person is"
+    for odd in ({}, {"latitude": "40", "longitude": 3}, {"latitude": True, "longitude": None}):
+        world.comes(world.ana, text=None, location=odd)
+        assert arrival(world.last()).place is None
 
 
 def test_admins_may_talk_without_being_on_the_list(world: World) -> None:
@@ -353,6 +368,7 @@ def test_a_file_comes_with_its_caption(world: World) -> None:
         origin=message.id,
         attachments=(file,),
         user=ANA,
+        sent=float(message.date),
     )
 
 

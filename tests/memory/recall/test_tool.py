@@ -1,5 +1,6 @@
 """The `recall` tool and the calls of other processes."""
 
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,31 @@ def test_days_are_whole_days() -> None:
     assert 86_399 < until - since < 86_400
     with pytest.raises(UsageError, match="day is not understood"):
         search_of("local", {"query": "x", "until": "blah"}, NOW)
+
+
+@pytest.mark.parametrize(
+    ("zone", "day", "clock"),
+    [
+        ("Pacific/Kiritimati", "2026-11-28", "00:30"),
+        ("Pacific/Auckland", "2026-11-27", "23:30"),
+        ("America/Los_Angeles", "2026-11-27", "02:30"),
+        ("UTC-11:00", "2026-11-26", "23:30"),
+    ],
+)
+async def test_days_are_those_of_the_owners_zone(tmp_path: Path, zone: str, day: str, clock: str) -> None:
+    at = datetime(2026, 11, 27, 10, 30, tzinfo=UTC).timestamp()
+    State(tmp_path / "state.db").add_turn("cli", "the heron is here", "yes", at=at)
+    before = (date.fromisoformat(day) - timedelta(1)).isoformat()
+    async with (
+        open_memory(tmp_path / "memory.db") as memory,
+        open_recall(tmp_path / "recall.db", tmp_path / "state.db", BUILT_IN) as ask,
+    ):
+        tool = RecallTool(ask, memory, "local", lambda: "en", lambda: at + 60, lambda: zone)
+        for days in ({}, {"since": day}, {"until": day}, {"since": "today"}):
+            found = (await tool.call({"query": "heron", **days})).content
+            assert found.startswith(f"[{day} cli]\n{clock} "), days
+        for days in ({"until": before}, {"until": "yesterday"}):
+            assert (await tool.call({"query": "heron", **days})).content.startswith("Nothing of that"), days
 
 
 async def test_other_processes_name_an_owner(tmp_path: Path) -> None:

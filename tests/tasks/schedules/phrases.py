@@ -1,6 +1,6 @@
 """What people may write for a time, and what is right: None where the program has to ask back.
 
-The present moment of all of them is Monday 23 November 2026, 10:00, in Madrid.
+The present moment of all of them is Monday 23 November 2026, 10:00, where the person is.
 """
 
 ENGLISH: dict[str, str | None] = {
@@ -34,7 +34,21 @@ ENGLISH: dict[str, str | None] = {
     "every 2 hours": "0 */2 * * *",
     "every month on the 1 09:00": "0 9 1 * *",
     "0 9 * * 1": "0 9 * * 1",
+    "tonight 21:00": "2026-11-23T21:00",
+    "tonight at 9pm": "2026-11-23T21:00",
+    "noon": "2026-11-23T12:00",
+    "tomorrow at noon": "2026-11-24T12:00",
+    "every day at noon": "0 12 * * *",
     "tomorrow at 9": None,
+    "tonight": None,
+    "tonight 09:00": None,
+    "midnight": None,
+    "next friday": None,
+    "friday": None,
+    "in a quarter of an hour": None,
+    "in 1.5 hours": None,
+    "at 10:00-11:00": None,
+    "tomorrow 09:00 Mars/Olympus": None,
     "tomorrow morning": None,
     "next friday 09:00": None,
     "in a while": None,
@@ -81,7 +95,15 @@ SPANISH: dict[str, str | None] = {
     "cada 2 horas": "0 */2 * * *",
     "el 1 de cada mes 09:00": "0 9 1 * *",
     "0 9 * * 1": "0 9 * * 1",
+    "esta noche a las 21:00": "2026-11-23T21:00",
+    "mañana al mediodía": "2026-11-24T12:00",
+    "todos los días al mediodía": "0 12 * * *",
     "mañana a las 9": None,
+    "el viernes a las 9": None,
+    "el viernes": None,
+    "esta noche": None,
+    "a medianoche": None,
+    "en un cuarto de hora": None,
     "mañana a la mañana": None,
     "el viernes que viene 09:00": None,
     "el próximo lunes 09:00": None,

@@ -106,9 +106,24 @@ async def test_who_has_no_time_zone_is_asked_for_it_when_it_matters(
         asked = await home.ask("/remind tomorrow 09:00: tea", chat="tg7")
         assert asked == "❌ Your time zone is not known. Say it once, for example: /timezone Europe/Madrid"
         assert "Reminder 1" in await home.ask("/remind in 20 minutes: tea", chat="tg7")
-        assert "Perhaps: Europe/Madrid?" in await home.ask("/timezone Madrid", chat="tg7")
+        assert "Perhaps: Europe/Madrid, " in await home.ask("/timezone Madird", chat="tg7")
         await home.ask("/timezone Europe/Madrid", chat="tg7")
         assert "Europe/Madrid" in await home.ask("/remind tomorrow 09:00: tea", chat="tg7")
+
+
+async def test_an_offset_is_ahead_with_a_plus_and_the_reply_shows_the_clock(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with house(tmp_path, echo, now=Wall(), schedule_limits=LIMITS) as home:  # 09:00 in UTC
+        for said, shown in {
+            "UTC+2": "11:00, UTC+02:00",
+            "gmt-3": "06:00, UTC-03:00",
+            "+05:45": "14:45, UTC+05:45",
+        }.items():
+            assert f"There it is Monday 23 November 2026, {shown} now." in await home.ask(f"/timezone {said}")
+            assert shown in await home.ask("/timezone")
+        assert "❌ Unknown zone UTC+15." in await home.ask("/timezone UTC+15")
+        assert "UTC+05:45" in await home.ask("/timezone"), "a wrong name changes nothing"
 
 
 async def test_another_owners_schedules_are_unknown(

@@ -116,11 +116,12 @@ def test_quiet_hours_end_in_the_morning_of_their_zone() -> None:
             quiet_hours(wrong)
 
 
-def test_a_zone_has_its_name_and_a_city_alone_is_asked_about() -> None:
+def test_a_zone_has_its_name_and_a_city_suffices_if_it_is_clear() -> None:
     assert named_zone("europe/madrid") == "Europe/Madrid"
     assert named_zone("America/New York") == "America/New_York"
+    assert named_zone("Madrid") == "Europe/Madrid"
     with pytest.raises(NotATime, match="Europe/Madrid"):
-        named_zone("Madrid")
+        named_zone("Madird")
     with pytest.raises(NotATime):
         named_zone("../etc/passwd")
     assert zone_of_machine({"TZ": ":America/Lima"}) == "America/Lima"

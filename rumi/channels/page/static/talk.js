@@ -358,7 +358,8 @@ async function submit() {
   fit();
   notice("");
   log.scrollTop = log.scrollHeight;
-  const fields = { text, files: taken.map((each) => each.path) };
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone ?? ""; // for reminders, if none is set
+  const fields = { text, zone, files: taken.map((each) => each.path) };
   if ((await post("/chat/send", fields)) === null) {
     if (!message.value) message.value = text; // nothing typed is lost
     files.back(taken);

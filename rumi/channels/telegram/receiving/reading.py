@@ -14,6 +14,7 @@ from rumi.channels.telegram.api.bot import Me
 from rumi.channels.telegram.callback import button_in
 from rumi.channels.telegram.receiving.authors import chat_speaking_in, fields_in, made_by, person_in
 from rumi.channels.telegram.receiving.content import MessageText, content_of, read_words, text_of
+from rumi.channels.telegram.receiving.kinds import location_of
 from rumi.channels.telegram.receiving.references import answered_in, references_in
 from rumi.channels.telegram.receiving.updates import (
     Fields,
@@ -107,6 +108,8 @@ class _TelegramMessage:
     answer: str | None
     album: str | None
     button: str
+    sent: float
+    place: tuple[float, float] | None
     anonymous: bool = False
     corrects: bool = False
 
@@ -206,7 +209,20 @@ def _message_in(update: RawUpdate, me: Me, who: Who, moves: Moves, hears: bool) 
         button=button,
         anonymous=person is None,
         corrects=edited is not None,
+        sent=_sent_at(message),
+        place=_place_of(message) if private and not maker else None,
     )
+
+
+def _sent_at(message: Fields) -> float:
+    """Return when a message was sent, in seconds since 1970; 0 if the field is missing or odd."""
+    date = message.get("date")
+    return float(date) if type(date) is int and 0 < date < 2**53 else 0.0
+
+
+def _place_of(message: Fields) -> tuple[float, float] | None:
+    """Return where the sender of a location is; None for any other message. A venue is not where they are."""
+    return None if message.get("venue") is not None else location_of(message)
 
 
 def _pressed(query: Fields, button: str) -> Fields | None:
@@ -277,4 +293,6 @@ def _as_incoming(received: _TelegramMessage, who: Who) -> Incoming:
         button=received.button,
         addressed=received.addressed,
         corrects=received.corrects,
+        sent=received.sent,
+        place=received.place,
     )
