@@ -46,6 +46,7 @@ from rumi.chats.inbox import Inbox
 from rumi.errors import ConfigError
 from rumi.models.transcription import Transcriber
 from rumi.platform.chat_ids import TELEGRAM
+from rumi.platform.config.groups import Groups
 from rumi.platform.config.people import listed
 from rumi.platform.config.schema import TelegramBotSection
 from rumi.platform.home import Home
@@ -137,7 +138,8 @@ class Telegram(Channel):
             )
         people = listed(settings, self._bot_name)
         admins = frozenset(id for id, (_, role) in people.items() if role == "admin")
-        who = Who(frozenset(people), admins, settings.language, process.language)
+        groups = Groups(settings.groups)
+        who = Who(frozenset(people), admins, settings.language, process.language, groups)
 
         def workspace(chat: str) -> Path:
             return prepare_workspace(home.root, chat, *process.user)

@@ -89,10 +89,25 @@ async def clock(url: str) -> list[Check]:
 
 
 async def _telegram(loaded: Loaded) -> list[Check]:
-    from rumi.channels.telegram import bot_name
+    from rumi.channels.telegram import ask_who
 
     tokens = [token for token in loaded.bots().values() if token is not None]
-    names = [await bot_name(token.reveal(), loaded.secrets.telegram_base_url) for token in tokens]
+    bots = [await ask_who(token.reveal(), loaded.secrets.telegram_base_url) for token in tokens]
+    hears_all = any(section.listen == "all" for section in loaded.settings.groups.values())
     return [
-        Check("telegram online", "ok", Text("Telegram knows the bot as @{name}", name=name)) for name in names
+        Check("telegram online", "ok", Text("Telegram knows the bot as @{name}", name=bot.username))
+        if bot.reads_groups or not hears_all
+        else Check(
+            "telegram online",
+            "warning",
+            Text(
+                'a group has listen = "all", and Telegram keeps other messages of groups from @{name}',
+                name=bot.username,
+            ),
+            Text(
+                "Switch the bot's privacy mode off with @BotFather (/setprivacy), then remove the bot from the"
+                " group and add it again; or make the bot an admin of the group."
+            ),
+        )
+        for bot in bots
     ]

@@ -7,6 +7,7 @@ from typing import Final, get_args
 
 from rumi.store.journal.albums import insert_part, part_of
 from rumi.store.journal.history import history_of, insert_history, session_of, taint_of
+from rumi.store.journal.members import note_member
 from rumi.store.journal.outbox import insert_reply
 from rumi.store.journal.parked import buttons_json, in_words, load_parked
 from rumi.store.journal.records import (
@@ -77,6 +78,8 @@ def _accept_new(message: Incoming, transaction: Transaction) -> Incoming | None:
             return None
     if message.moved is not None:
         _note_move(transaction, *message.moved)
+    if message.author and message.user is not None:
+        note_member(transaction, message.chat, message.user, message.author)
     if message.album:
         insert_part(message, transaction)
         return Incoming(message.update)

@@ -172,6 +172,11 @@ def _sender(message: Fields) -> str:
     return _user(record_or_none(message, "from") or {}) if chat is None else _chat(chat)
 
 
+def name_of(user: Fields) -> str:
+    """Return the name that a user has chosen on Telegram, on one line and bounded."""
+    return _user(user)
+
+
 def _user(user: Fields) -> str:
     names = (text_or_none(user, "first_name"), text_or_none(user, "last_name"))
     return _called(" ".join(name for name in names if name), user)
@@ -195,6 +200,9 @@ def _name(name: str | None) -> str:
 _COMMAND: Final = re.compile(r"/([A-Za-z_][A-Za-z0-9_-]*)(?:@(\w+))?(?=\s|$)")
 
 
+_OTHER_BOT: Final = re.compile(r"\s*@\w*bot\b", re.IGNORECASE)
+"""The name of a bot at the beginning of a text. The names of all bots on Telegram end with `bot`."""
+
 _BEHIND_NAME: Final = " \t,:;"
 
 
@@ -203,12 +211,16 @@ class MessageText:
     """The text of a message, without mentions of the bot and without the bot's name after a command.
 
     `addressed` is True if the text mentions the bot or is a command for this bot. `other_bot` is True if the
-    text is a command for another bot.
+    text is a command for another bot. `command` is True if the text is a command. `for_others` is True if
+    the text is probably for another bot: it begins with that bot's name, or is a command that Rumi does not
+    have.
     """
 
     text: str
     addressed: bool
     other_bot: bool = False
+    command: bool = False
+    for_others: bool = False
 
 
 def read_words(message: Fields, me: Me) -> MessageText:
@@ -225,12 +237,13 @@ def read_words(message: Fields, me: Me) -> MessageText:
     text, mentioned = _without_mentions(raw_text, entities, me)
     command = _COMMAND.match(text)
     if command is None:
-        return MessageText(text, mentioned)
+        return MessageText(text, mentioned, for_others=not mentioned and bool(_OTHER_BOT.match(text)))
     name, target = command[1], command[2]
     if target is None:
-        return MessageText(text, mentioned or name.lower() in COMMAND_NAMES)
+        addressed = mentioned or name.lower() in COMMAND_NAMES
+        return MessageText(text, addressed, command=True, for_others=not addressed)
     if me.username and target.casefold() == me.username.casefold():
-        return MessageText(f"/{name}{text[command.end() :]}", addressed=True)
+        return MessageText(f"/{name}{text[command.end() :]}", addressed=True, command=True)
     return MessageText(text, mentioned, other_bot=True)
 
 

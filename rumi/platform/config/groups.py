@@ -1,0 +1,46 @@
+"""The settings of Telegram groups, `[groups.ID]`, found by the chat ids under which a group is known."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rumi.platform.chat_ids import GROUP_KEY
+from rumi.platform.config.schema import GroupSection
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The sections of `[groups.ID]`, by the ID that the configuration has.
+
+    An ID is a group's number on Telegram, which counts for all bots, or a chat id such as `tg-100777`, which
+    counts for one bot. With `_5` at its end, it is a topic of that group.
+    """
+
+    sections: Mapping[str, GroupSection] = field(default_factory=dict)
+
+    def of(self, *chats: str) -> GroupSection:
+        """Return the settings of the group with these chat ids. A group that has moved has several, oldest first.
+
+        A key counts from the most specific section that has it: the topic's, then the bot's, then the
+        group's; and from the newest id.
+        """
+        if not self.sections:
+            return _DEFAULT
+        found: dict[str, object] = {}
+        for chat in chats:
+            for key in _keys_of(chat):
+                if (section := self.sections.get(key)) is not None:
+                    found |= {name: getattr(section, name) for name in section.model_fields_set}
+        return _DEFAULT.model_copy(update=found) if found else _DEFAULT
+
+
+_DEFAULT = GroupSection()
+
+
+def _keys_of(chat: str) -> tuple[str, ...]:
+    """Return the possible keys of a group's or a topic's chat, the most general first; none for other chats."""
+    parts = GROUP_KEY.fullmatch(chat)
+    if parts is None or parts["bot"] is None:
+        return ()
+    number, bot, topic = parts["number"], parts["bot"], parts["topic"]
+    of_group = (number, f"{bot}{number}")
+    return of_group if topic is None else (*of_group, f"{number}_{topic}", f"{bot}{number}_{topic}")
