@@ -36,6 +36,7 @@ CommandName: TypeAlias = Literal[
     "yes",
     "no",
     "whoami",
+    "people",
     "share",
     "unshare",
 ]
@@ -66,6 +67,7 @@ HANDLER_NAMES: Final[Mapping[CommandName, str]] = {
     "recall": RECALL,
     "forget_everything": FORGETTING,
     "whoami": PEOPLE,
+    "people": PEOPLE,
     "share": PEOPLE,
     "unshare": PEOPLE,
 }

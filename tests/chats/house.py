@@ -309,7 +309,7 @@ async def house(
         serves=serves,
     )
     tasks = Tasks(root, task_services, BUILT_IN)
-    money = BudgetCommands(budgets, ledger, BUILT_IN, audit)
+    money = BudgetCommands(budgets, ledger, BUILT_IN, audit, everyone)
     schedules = Schedules(
         ScheduleServices(
             journal=journal,

@@ -1,6 +1,7 @@
 """The Telegram channel: its connections, its sender and receiver, and the services that it offers chats."""
 
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -40,6 +41,7 @@ from rumi.channels.telegram.receiving.strangers import Strangers
 from rumi.channels.telegram.receiving.webhook import Deliveries, Webhook, secret_of, with_path
 from rumi.channels.telegram.sending.destination import Statistics
 from rumi.channels.telegram.sending.limits import SendLimits
+from rumi.channels.telegram.sending.quiet import QuietGroups
 from rumi.channels.telegram.sending.sender import Sender
 from rumi.chats.hub import Hub
 from rumi.chats.inbox import Inbox
@@ -56,6 +58,7 @@ from rumi.platform.threads import Threads
 from rumi.sandbox.workspace import prepare_workspace
 from rumi.store.journal.inbox import MOST_MOVED, moved_groups
 from rumi.store.journal.records import Attachment
+from rumi.store.journal.schedules import zone_of
 from rumi.store.journal.transaction import JournalMessage
 from rumi.texts import gettext
 
@@ -90,12 +93,16 @@ class Telegram(Channel):
     name = "telegram"
     prefix = TELEGRAM
 
-    def __init__(self, webhook: str | None = None, bot_name: str = "") -> None:
+    def __init__(
+        self, webhook: str | None = None, bot_name: str = "", now: Callable[[], float] = time.time
+    ) -> None:
         """Create the channel of one bot.
 
         `webhook` is the public URL at which Telegram reaches the listener; without it, the channel polls.
-        `bot_name` is the bot's name in the configuration, empty for the first bot.
+        `bot_name` is the bot's name in the configuration, empty for the first bot. `now` returns the time in
+        seconds since 1970.
         """
+        self._now = now
         self._bot_name = bot_name
         self._variable = TelegramBotSection.variable(bot_name)
         self.account = TelegramBotSection.section(bot_name)
@@ -193,6 +200,11 @@ class Telegram(Channel):
         hub: Hub,
         ended: Callable[[str], Awaitable[None]],
     ) -> None:
+
+        async def zone_in_journal(owner: str) -> str:
+            return await journal.ask(zone_of(owner))
+
+        quiet = QuietGroups(self._who.groups, self._moves, zone_in_journal, self._now)
         self._sender = root.add(
             ChildSpec(
                 self._named("sender"),
@@ -205,6 +217,7 @@ class Telegram(Channel):
                     limits=self._limits,
                     statistics=self.statistics,
                     serves=self._serves,
+                    quiet=quiet,
                 ),
                 capacity=1024,
                 shutdown=Sender.SHUTDOWN_S,
@@ -296,6 +309,12 @@ class Telegram(Channel):
     def owns(self, chat: str) -> bool:
         """Return True if the chat belongs to this bot."""
         return self._moves.address_of(chat) is not None
+
+    @override
+    def names_of(self, chat: str) -> tuple[str, ...]:
+        """Return the ids that the group's numbers give the chat: a group that moves gets another number."""
+        address = self._moves.address_of(chat)
+        return (chat,) if address is None else self._moves.names_of(address)
 
     @override
     def tools_for(self, chat: str) -> tuple[Tool, ...]:

@@ -105,8 +105,8 @@ async def _telegram(loaded: Loaded) -> list[Check]:
                 name=bot.username,
             ),
             Text(
-                "Switch the bot's privacy mode off with @BotFather (/setprivacy), then remove the bot from the"
-                " group and add it again; or make the bot an admin of the group."
+                "Switch the bot's privacy mode off with @BotFather (/setprivacy), then remove the bot from "
+                "the group and add it again; or make the bot an admin of the group."
             ),
         )
         for bot in bots

@@ -18,7 +18,7 @@ class Groups:
     sections: Mapping[str, GroupSection] = field(default_factory=dict)
 
     def of(self, *chats: str) -> GroupSection:
-        """Return the settings of the group with these chat ids. A group that has moved has several, oldest first.
+        """Return the settings of the group with these ids, oldest first: a moved group has several.
 
         A key counts from the most specific section that has it: the topic's, then the bot's, then the
         group's; and from the newest id.
@@ -37,7 +37,7 @@ _DEFAULT = GroupSection()
 
 
 def _keys_of(chat: str) -> tuple[str, ...]:
-    """Return the possible keys of a group's or a topic's chat, the most general first; none for other chats."""
+    """Return the possible keys of a group's chat, the most general first; none for another chat."""
     parts = GROUP_KEY.fullmatch(chat)
     if parts is None or parts["bot"] is None:
         return ()

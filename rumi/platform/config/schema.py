@@ -734,9 +734,9 @@ class GroupSection(Section):
     """`[groups.ID]`: a Telegram group, by its number or its chat id; `ID_5` is the group's topic 5.
 
     `listen` says which messages are for Rumi: those that mention it (`mention`), also replies to its messages
-    (`reply`), or all messages of people who may talk to it (`all`). Commands and buttons always are. `note` is
-    part of the group's prompts. In the `quiet` hours, in the group's time zone, Rumi sends there nothing by
-    itself: it keeps results of tasks and schedules until the end of these hours, and answers without a sound.
+    (`reply`), or all messages of people who may talk to it (`all`). Commands and buttons always are. `note`
+    is part of the group's prompts. In the `quiet` hours, in the group's time zone, Rumi sends there nothing
+    by itself: it keeps results of tasks and schedules until the end of these hours. It answers silently.
     """
 
     listen: Literal["mention", "reply", "all"] = "reply"

@@ -23,7 +23,7 @@ from rumi.store.journal.schedules import (
     set_zone,
     zone_of,
 )
-from rumi.tasks.schedules.times import NotATime, following, named_zone, quiet_hours
+from rumi.tasks.schedules.times import NotATime, QuietHours, following, named_zone, quiet_hours
 from rumi.tasks.schedules.when import After, Every, When, instants
 
 MOST_CHARS: Final = 4000
@@ -55,7 +55,7 @@ class StoredSchedules:
         self._ask = ask
         self._has_bot = has_bot
         self._limits = limits or SchedulesSection()
-        self.quiet = quiet_hours(self._limits.quiet)
+        self._quiet = quiet_hours(self._limits.quiet)
         self._now = now
 
     def checked(self, new: ScheduleRecord) -> ScheduleRecord:
@@ -100,7 +100,8 @@ class StoredSchedules:
             raise UsageError("This time is over.", "Give a time in the future.")
         if instant - now > FAR_S:
             raise UsageError("This time is too far ahead.", "Give a time within five years.")
-        next_at = instant if self.quiet is None else self.quiet.until(instant, zone)
+        quiet = self.quiet_of(new.chat)
+        next_at = instant if quiet is None else quiet.until(instant, zone)
         schedule = replace(new, cron=cron, zone=zone, instant=instant, next_at=next_at)
         mine, users = self.most_of(schedule)
         most = self._limits.max_per_owner
@@ -112,6 +113,10 @@ class StoredSchedules:
             )
         self.changed()
         return stored
+
+    def quiet_of(self, chat: str) -> QuietHours | None:
+        """Return the hours in which no schedule of a chat fires; None if there are none."""
+        return self._quiet
 
     def most_of(self, schedule: ScheduleRecord) -> tuple[int | None, tuple[int, ...]]:
         """Return the maximum number of schedules for a schedule's user, and the user's ids in their channel.

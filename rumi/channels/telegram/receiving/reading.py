@@ -13,7 +13,14 @@ from rumi.channels.telegram.address import Moves, TelegramAddress
 from rumi.channels.telegram.api.bot import Me
 from rumi.channels.telegram.callback import button_in
 from rumi.channels.telegram.receiving.comments import Comments
-from rumi.channels.telegram.receiving.content import MessageText, content_of, made_by, name_of, quoted_in, read_words
+from rumi.channels.telegram.receiving.content import (
+    MessageText,
+    content_of,
+    made_by,
+    name_of,
+    quoted_in,
+    read_words,
+)
 from rumi.channels.telegram.receiving.updates import (
     Fields,
     OddField,
