@@ -321,13 +321,16 @@ async def house(
             limits=schedule_limits or SchedulesSection(),
             now=now,
             people=everyone,
+            group_of=context.group_of,
         )
     )
     handlers: dict[str, CommandHandler] = {"tasks": tasks, "budgets": money, "schedules": schedules}
     undo = Undo(Snapshots(path), offload, tasks.stop_all)
     root.add(ChildSpec("undo", lambda: UndoSweep(journal, undo, 0.0)))
     if context.memory is not None:
-        handlers["people"] = PeopleCommands(everyone, budgets, money.written, context.memory)
+        handlers["people"] = PeopleCommands(
+            everyone, budgets, money.written, context.memory, context.group_of
+        )
     services = ChatServices(
         journal=journal,
         sandboxes=containers,
