@@ -60,7 +60,7 @@ from rumi.store.journal.inbox import MOST_MOVED, moved_groups
 from rumi.store.journal.records import Attachment
 from rumi.store.journal.schedules import zone_of
 from rumi.store.journal.transaction import JournalMessage
-from rumi.texts import gettext
+from rumi.texts import gettext, translate
 
 logger = logging.getLogger(__name__)
 
@@ -356,7 +356,11 @@ class Telegram(Channel):
             except TelegramError:
                 logger.info("Telegram cannot be reached yet")
         me, users = self._memory.me, len(self._who.allowed | self._who.admins)
-        say(telegram_texts.serving(self._who.default, me.username if me is not None else "", users))
+        language = self._who.default
+        say(telegram_texts.serving(language, me.username if me is not None else "", users))
+        if me is not None and not me.reads_groups and self._who.groups.any_hears_all:
+            deaf, hear = telegram_texts.deaf_in_groups(me.username), telegram_texts.HEAR_ALL
+            say(f"⚠️ {translate(language, deaf)}. {translate(language, hear)}")
         if not users:
             say(
                 gettext(

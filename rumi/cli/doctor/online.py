@@ -10,6 +10,7 @@ from rumi.cli.doctor.machine import SET_THE_CLOCK
 from rumi.platform import http
 from rumi.platform.config.cascade import Loaded
 from rumi.platform.config.commands import read_keys
+from rumi.platform.config.groups import Groups
 from rumi.texts import Text
 
 if TYPE_CHECKING:
@@ -90,24 +91,19 @@ async def clock(url: str) -> list[Check]:
 
 async def _telegram(loaded: Loaded) -> list[Check]:
     from rumi.channels.telegram import ask_who
+    from rumi.platform.texts import telegram as telegram_texts
 
     tokens = [token for token in loaded.bots().values() if token is not None]
     bots = [await ask_who(token.reveal(), loaded.secrets.telegram_base_url) for token in tokens]
-    hears_all = any(section.listen == "all" for section in loaded.settings.groups.values())
+    hears_all = Groups(loaded.settings.groups).any_hears_all
     return [
         Check("telegram online", "ok", Text("Telegram knows the bot as @{name}", name=bot.username))
         if bot.reads_groups or not hears_all
         else Check(
             "telegram online",
             "warning",
-            Text(
-                'a group has listen = "all", and Telegram keeps other messages of groups from @{name}',
-                name=bot.username,
-            ),
-            Text(
-                "Switch the bot's privacy mode off with @BotFather (/setprivacy), then remove the bot from "
-                "the group and add it again; or make the bot an admin of the group."
-            ),
+            telegram_texts.deaf_in_groups(bot.username),
+            telegram_texts.HEAR_ALL,
         )
         for bot in bots
     ]

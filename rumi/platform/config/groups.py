@@ -32,8 +32,16 @@ class Groups:
                     found |= {name: getattr(section, name) for name in section.model_fields_set}
         return _DEFAULT.model_copy(update=found) if found else _DEFAULT
 
+    @property
+    def any_hears_all(self) -> bool:
+        """True if a group wants all its messages heard, which Telegram has to allow its bot."""
+        return any(section.listen == "all" for section in self.sections.values())
+
 
 _DEFAULT = GroupSection()
+
+_GENERAL = "1"
+"""Telegram's number of the topic "General", whose messages have no topic. Its chat is the group's."""
 
 
 def _keys_of(chat: str) -> tuple[str, ...]:
@@ -41,6 +49,5 @@ def _keys_of(chat: str) -> tuple[str, ...]:
     parts = GROUP_KEY.fullmatch(chat)
     if parts is None or parts["bot"] is None:
         return ()
-    number, bot, topic = parts["number"], parts["bot"], parts["topic"]
-    of_group = (number, f"{bot}{number}")
-    return of_group if topic is None else (*of_group, f"{number}_{topic}", f"{bot}{number}_{topic}")
+    number, bot, topic = parts["number"], parts["bot"], parts["topic"] or _GENERAL
+    return number, f"{bot}{number}", f"{number}_{topic}", f"{bot}{number}_{topic}"

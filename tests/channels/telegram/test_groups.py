@@ -181,6 +181,7 @@ FOLLOWS: dict[str, tuple[Callable[[Room], object], int]] = {
 @pytest.mark.parametrize("what", FOLLOWS)
 def test_only_what_is_handed_on_by_the_same_person_right_after_follows_a_comment(what: str) -> None:
     room, (follows, count) = Room(None), FOLLOWS[what]
+    room.who = Who(frozenset({ANA, BEN}))
     room.api.say(room.ana, f"{TO} look", room.group)
     follows(room)
     assert len(room.read()) == 1 + count

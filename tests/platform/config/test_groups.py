@@ -27,6 +27,8 @@ def groups(folder: Path, config: str, environment: dict[str, str] | None = None)
         ("tg-100777_5", "tg-100777_5", True),
         ("-100777_5", "tg-100777_5", True),
         ("tg-100777_5", "tg-100777_55", False),
+        ("-100777_1", "tg-100777", True),
+        ("-100777_1", "tg-100777_5", False),
         ("tg-100777_5", "tg-100777", False),
         ("-100777", "tg-1007777", False),
         ("-100777", "tg100777", False),
