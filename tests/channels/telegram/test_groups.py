@@ -114,6 +114,7 @@ def test_a_group_is_listened_to_as_its_settings_say(listen: str | None, what: st
 @pytest.mark.parametrize("topic", [False, True], ids=["general", "topic"])
 def test_topics_are_listened_to_as_their_group_is_unless_they_have_a_section(topic: bool) -> None:
     room = Room("all", forum=True)
+    room.of_bot()  # the number 1 is that of the topic General
     number = room.api.topic(room.group, room.ana)
     where = number if topic else None
     room.api.say(room.ana, "hi", room.group, topic=where)
