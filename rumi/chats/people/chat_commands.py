@@ -77,7 +77,7 @@ class PeopleCommands:
     async def _people(self, message: Incoming, language: Language) -> str:
         """Return a reply with the people who have written to the assistant in the message's group.
 
-        Only an admin sees their ids.
+        Only an admin sees their ids, and who else may talk to the assistant.
         """
         people, ids = self.people, self.people.ids
         if not ids.may_be_group(message.chat):
@@ -90,9 +90,16 @@ class PeopleCommands:
             role = "" if principal is None else principal.rights.role
             since = datetime.fromtimestamp(member.since, self.budgets.zone)
             rows.append((name, role, member.name, member.user if admin else 0, since))
+        here = {people.persons[member.user].name for member in members if member.user in people.persons}
+        others = sorted({principal.name for principal in people.persons.values()} - here) if admin else []
         settings = self.group_of(message.chat)
         return people_texts.group_people(
-            language, rows, more=len(members) - len(rows), listen=settings.listen, quiet=settings.quiet
+            language,
+            rows,
+            more=len(members) - len(rows),
+            others=others[:MOST_SHOWN],
+            listen=settings.listen,
+            quiet=settings.quiet,
         )
 
     async def _share(self, message: Incoming, language: Language, command: ChatCommand) -> str:

@@ -84,6 +84,7 @@ def group_people(
     members: Sequence[tuple[str, str, str, int, datetime]],
     *,
     more: int,
+    others: Sequence[str],
     listen: str,
     quiet: str,
 ) -> str:
@@ -91,7 +92,8 @@ def group_people(
 
     Each row of `members` has a person's configured name (or ""), role ("" for people who may not talk any
     more), the name that they chose on Telegram, their id there (0: not shown), and when they first wrote.
-    `more` is the number of people who are left out. `listen` and `quiet` are the group's settings.
+    `more` is the number of people who are left out. `others` are the names of people who may talk to the
+    assistant and have not written in the group. `listen` and `quiet` are the group's settings.
     """
     lines = [gettext(language, "👥 People who have written to me in this group:")]
     for name, role, chosen, id, since in members:
@@ -114,6 +116,9 @@ def group_people(
         lines.append(gettext(language, "- nobody yet"))
     if more:
         lines.append(gettext(language, "- and {more} more", more=more))
+    if others:
+        names = ", ".join(map(_code, others))
+        lines.append(gettext(language, "May talk to me too, and has not written here: {names}", names=names))
     heard = {
         "mention": gettext(language, "Here I hear commands, and messages that mention me."),
         "reply": gettext(language, "Here I hear commands, messages that mention me, and replies to mine."),

@@ -65,11 +65,13 @@ async def test_the_people_of_a_group_are_those_who_have_written_there(
             "- calls themselves `somebody` (id 15): `member`, since 23 November 2026",
         ]
         assert "Cat" not in shown, "another group's"
+        assert "has not written here: `cat`\n" in shown
         assert "no list of a group's members" in shown
         assert "rumi people add" in shown
         members = await say(home, BOB, "/people")
         assert "`ann`" in members
         assert "id 1" not in members, "only an admin sees ids"
+        assert "cat" not in members
         assert "does not allow /people" in await say(home, GUS, "/people")
         assert "does not allow /people" in await say(home, CAT, "/people")
         assert "send it there" in await say(home, BOB, "/people", f"tg{BOB}")
