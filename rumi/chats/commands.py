@@ -152,16 +152,16 @@ def reset_of(rest: str) -> str:
 
 
 def goes_on(message: Incoming) -> bool:
-    """Return True if the message is a `/continue`. It is not if it has attachments."""
-    if message.attachments or not message.by_hand:
+    """Return True if the message is a `/continue`. It is not if it has files."""
+    if any(one.own_file for one in message.attachments) or not message.by_hand:
         return False
     command = parse_chat_command(message.text)
     return isinstance(command, ChatCommand) and command.name == "continue"
 
 
 def is_stop(message: Incoming) -> bool:
-    """Return True if the message is a `/stop` for the running turn. It is not if it has attachments."""
-    if message.attachments or not message.by_hand:
+    """Return True if the message is a `/stop` for the running turn. It is not if it has files."""
+    if any(one.own_file for one in message.attachments) or not message.by_hand:
         return False
     command = parse_chat_command(message.text)
     return isinstance(command, ChatCommand) and command.name == "stop" and not command.handler

@@ -17,10 +17,12 @@ from rumi.agent.fitting import GO_ON
 from rumi.agent.prompts.message_entries import (
     answering,
     attachment_message,
+    beyond_last_exchange,
     described,
     fetched,
     opening,
     result_entries,
+    to_fetch,
 )
 from rumi.agent.prompts.prompt_notes import is_whole, prompt_notes
 from rumi.agent.tool import Tool
@@ -51,11 +53,12 @@ from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts import telegram as telegram_texts
 from rumi.platform.texts.questions import Verdict
 from rumi.platform.texts.translation import error_text
+from rumi.platform.untrusted_text import one_line
 from rumi.sandbox.engine import SandboxError
 from rumi.sandbox.workspace import WorkspaceUse
-from rumi.store.journal.inbox import begin_turn, find_cut_off, find_retriable
+from rumi.store.journal.inbox import begin_turn, find_cut_off, find_retriable, last_origin
 from rumi.store.journal.outbox import settle
-from rumi.store.journal.records import Button, FinalReply, HistoryEntry, Reason
+from rumi.store.journal.records import Attachment, Button, FinalReply, HistoryEntry, Reason
 from rumi.texts import Text, gettext, ngettext
 from rumi.web.links import urls_in_words
 from rumi.web.readers.files.viewer import Seen
@@ -278,17 +281,17 @@ class Worker:
         return any(map(is_whole, chat_session.entries))
 
     async def _bring(self, job: Job, model: Model) -> None:
-        to_fetch = fetched(job.message.attachments)
-        if not to_fetch:
+        files = to_fetch(job.message.attachments)
+        if not files:
             return
         job.stage = Text("fetching what came with the message")
-        if any(attachment.kind == "file" for attachment in to_fetch):
+        if any(attachment.kind == "file" for attachment in files):
             await self._shell.snapshot_files()
             # Before the file is there, so that no crash can leave an untrusted file without taint.
             await self._session.set_files_tainted(True)
         left, came = self._context.settings.session.handed_chars, list[TurnMessage]()
-        for attachment in to_fetch:
-            seen = Seen(await self._context.bring(self._chat, attachment))
+        for attachment in files:
+            seen = Seen(await self._fetch(attachment))
             if self._context.seen_of is not None:
                 seen = await self._context.seen_of(self._chat, seen.about, left)
             left -= len(seen.about)
@@ -305,6 +308,30 @@ class Worker:
             if brought_message.message.content.strip():
                 await self._session.append(job.turn, brought_message)
         job.stage = ""
+
+    async def _fetch(self, attachment: Attachment) -> str:
+        """Fetch an attachment; return its text.
+
+        If a file of an answered message cannot be fetched, the text says why.
+        """
+        try:
+            return await self._context.bring(self._chat, attachment)
+        except RumiError as error:
+            if attachment.answered is None:
+                raise
+            return f"(The file {one_line(attachment.name, 100)} could not be fetched: {error})"
+
+    async def _leave_out_last_exchange(self, job: Job) -> None:
+        """Remove what the job's message answers, if that is the last exchange, which the model knows."""
+        message = None
+        while message is not job.message:  # it may be replaced meanwhile
+            message = job.message
+            if any(attachment.answered is not None for attachment in message.attachments):
+                last = await self._services.journal.ask(last_origin(self._chat, message.id))
+                zone = await self._context.zone(self._chat)
+                if message is job.message:
+                    left = beyond_last_exchange(message, self._session.entries, last, zone)
+                    job.message = message = replace(message, attachments=left)
 
     async def _confirm(self, job: Job, asked: ConfirmationAsked) -> Verdict:
         """Wait for the user's yes or no, at most `confirm_timeout_s`.
@@ -413,6 +440,7 @@ class Worker:
         elif going_on:  # not the user's words: they consent to nothing
             asked = (HistoryEntry(job.turn, Message("system", GO_ON), chat_session.tainted),)
         else:
+            await self._leave_out_last_exchange(job)
             asked = opening(job.turn, job.message)
         if self._context.people.distrusts(job.message):
             asked = tuple(replace(entry, tainted=True) for entry in asked)

@@ -135,11 +135,13 @@ class Account:
 
     def webhook_info(self, _: Params) -> Json:
         waiting = len(self._chats.updates.pending)
-        told = (
+        told: Json = (
             {"last_error_date": 1_790_000_000, "last_error_message": self.last_error}
             if self.last_error
             else {}
         )
+        if self._chats.updates.allowed is not None:
+            told["allowed_updates"] = sorted(self._chats.updates.allowed)
         return {"url": self.webhook, "has_custom_certificate": False, "pending_update_count": waiting, **told}
 
     def answer_query(self, params: Params) -> bool:

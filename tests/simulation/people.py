@@ -224,21 +224,25 @@ class People:
         self._said(sim_chat, message, "" if sim_chat.private else None, f"forwarded: {text!r}")
 
     def _unsupported(self, sim_chat: SimChat) -> None:
-        """Something besides words; in a group nobody can say for whom it is."""
+        """Something besides words, most of which comes as text; in a group nobody can say for whom it is."""
         person = self._random.choice(sim_chat.people)
         kind = self._random.choice(("location", "sticker", "voice", "poll"))
+        text = ""
         match kind:
             case "location":
+                text = "location 1.0, 2.0"
                 message = self._api.send_location(
                     person, 1.0, 2.0, sim_chat.telegram_chat, topic=sim_chat.topic
                 )
             case "sticker":
+                text = "sticker 👍"
                 message = self._api.send_sticker(person, sim_chat.telegram_chat, topic=sim_chat.topic)
             case "voice":
                 message = self._api.send_voice(person, b"OggS", sim_chat.telegram_chat, topic=sim_chat.topic)
             case _:
+                text = "poll: Which?\n- yes\n- no"
                 message = self._api.send_poll(person, "Which?", sim_chat.telegram_chat, topic=sim_chat.topic)
-        self._said(sim_chat, message, "" if sim_chat.private else None, f"a {kind}")
+        self._said(sim_chat, message, text if sim_chat.private else None, f"a {kind}")
 
     def _unheard(self, sim_chat: SimChat) -> None:
         """In a group, something that is meant for others."""

@@ -12,6 +12,16 @@ def stranger(language: Language, user: int) -> str:
     )
 
 
+def anonymous(language: Language) -> str:
+    """Tell anonymous admins, and people who write as a channel, why the bot does not answer them."""
+    return gettext(
+        language,
+        "I can't see who wrote this, because it was sent in the name of a group or a channel. Send it as "
+        "yourself: tap the picture beside the text field, or turn off “Remain anonymous” in your rights "
+        "as an admin.",
+    )
+
+
 def unsupported(language: Language, what: str) -> str:
     """Say that Rumi does not support messages of the kind `what`, for example `sticker`."""
     return gettext(
@@ -23,8 +33,6 @@ def unsupported(language: Language, what: str) -> str:
 
 _KINDS_OF_MESSAGES = {
     "sticker": Text("a sticker"),
-    "animation": Text("an animation"),
-    "video_note": Text("a video message"),
     "poll": Text("a poll"),
     "location": Text("a location"),
     "contact": Text("a contact"),

@@ -324,6 +324,17 @@ def find_cut_off(transaction: Transaction, chat: str) -> Incoming | None:
     return next(iter(_messages(transaction, found, chat, chat, session, *CUT_OFF)), None)
 
 
+@step(of_chat, reads=True)
+def last_origin(transaction: Transaction, chat: str, before: int) -> int:
+    """Return the source's number of the chat's last message before the message `before`; 0 if unknown."""
+    found = transaction.db.execute(
+        "SELECT origin FROM messages WHERE chat = ? AND id < ? AND origin IS NOT NULL"
+        " ORDER BY id DESC LIMIT 1",
+        (chat, before),
+    ).fetchone()
+    return 0 if found is None else int(found[0])
+
+
 @step(reads=True)
 def open_chats(transaction: Transaction, partitions: frozenset[int] | None = None) -> tuple[str, ...]:
     """Return the chats that have messages without a final reply, optionally only those in `partitions`."""

@@ -116,6 +116,10 @@ class Attachment:
     `size_bytes` is the size reported to the front end, None if unknown. `source` names the origin of the
     attachment, and is empty if the user made the attachment; strangers may choose words in `source`. `text`
     contains the written text; `cut` is True if the end of the text is missing.
+
+    `answered` is set for the text and the file of a message that the user's message answers: it is the
+    source's number of that message, 0 if that message is in another chat. `sent` is the time when that
+    message was sent, in seconds since 1970; 0 if unknown.
     """
 
     kind: Literal["file", "voice", "words"]
@@ -126,6 +130,16 @@ class Attachment:
     source: str = ""
     text: str = ""
     cut: bool = False
+    answered: int | None = None
+    sent: float = 0.0
+
+    @property
+    def own_file(self) -> bool:
+        """Return True for a file or a recording of the message itself.
+
+        A message with one is neither a command nor a yes or a no.
+        """
+        return self.kind != "words" and self.answered is None
 
     @property
     def tainted(self) -> bool:
@@ -187,6 +201,7 @@ class Incoming:
     - `addressed`: this part of the album is addressed to the assistant.
     - `sent`: the time when the sender sent the message, as its source reports it, in seconds since 1970; 0 if
       the source reports none.
+    - `corrects`: the message replaces the text of the stored message with the same origin, chat and user.
 
     The journal sets the other fields, which are 0 or empty if they do not apply. `id` is the number of the
     message, higher than the numbers of all earlier messages. `before` is the number of the chat's previous
@@ -228,6 +243,7 @@ class Incoming:
     received: float = 0.0
     part_of: int = 0
     resumed: int = 0
+    corrects: bool = False
 
     @property
     def ready(self) -> bool:
@@ -248,7 +264,8 @@ def joined(parts: Sequence[Incoming]) -> Incoming:
     last = parts[-1]
     speaking = next((part for part in parts if part.text.strip()), parts[0])
     answer = next((part.answer for part in parts if part.answer is not None), None)
-    attachments = tuple(attachment for part in parts for attachment in part.attachments)
+    # Each part may answer the same message. Its text and its file are needed once.
+    attachments = tuple(dict.fromkeys(attachment for part in parts for attachment in part.attachments))
     return replace(
         last,
         text=speaking.text,

@@ -137,6 +137,29 @@ def quoted(ana: Ana, text: str) -> None:
     ana.api.quote(ana.me, "what does she mean?", said, text)
 
 
+def answered(ana: Ana, text: str) -> None:
+    said = ana.api.write(ana.api.chat(ANA), ana.api.people[EVE], text)
+    ana.api.say(ana.me, "what does she mean?", reply_to=said)
+
+
+def an_answered_file(ana: Ana, text: str) -> None:
+    said = ana.api.write(ana.api.chat(ANA), ana.api.people[EVE])
+    said.document = ana.api.file("a.txt", text.encode())
+    ana.api.say(ana.me, "what is this?", reply_to=said)
+
+
+def an_answered_recording(ana: Ana, text: str) -> None:
+    file = ana.api.file("voice.oga", text.encode())
+    voice = {"voice": {"file_id": file.id, "duration": 3}}
+    said = ana.api.write(ana.api.chat(ANA), ana.api.people[EVE], content=voice)
+    ana.api.say(ana.me, "what does she say?", reply_to=said)
+
+
+def answered_elsewhere(ana: Ana, text: str) -> None:
+    rich = {"blocks": [{"type": "paragraph", "text": text}]}
+    ana.api.answer_elsewhere(ana.me, "what is this?", ana.api.origin_of("Eve"), rich_message=rich)
+
+
 def quoted_from_elsewhere(ana: Ana, text: str) -> None:
     ana.api.answer_elsewhere(ana.me, "what does she mean?", ana.api.origin_of("Eve"), part=text)
 
@@ -198,6 +221,26 @@ async def test_with_a_yes_what_is_handed_on_has_its_effect(
             "a file is sent": user.user.sent == ["diary.txt"],
         }
         assert [name for name, done in effects.items() if done] == [way]
+
+
+ANSWERS: Final[list[Callable[[Ana, str], None]]] = [
+    *(answered, an_answered_file, an_answered_recording, answered_elsewhere),
+]
+
+
+@pytest.mark.parametrize("hand", ANSWERS)
+async def test_without_a_yes_what_a_message_answers_has_no_effect(
+    tmp_path: Path, hand: Callable[[Ana, str], None]
+) -> None:
+    async with ana(tmp_path) as user:
+        hand(user, user.text(WAYS["a fact is written"]))
+        assert await user.sends(answer=False) == (1, "complete")
+        assert await user.facts() == [("city", SECRET, False)]
+        user.api.say(user.me, "/new")
+        await user.sends()
+        hand(user, user.text(WAYS["a fact is written"]))
+        assert await user.sends(answer=True) == (1, "complete")
+        assert ("boss", f"Eve, who may have all of {SECRET}", True) in await user.facts()
 
 
 # What lasts
@@ -331,6 +374,33 @@ async def test_own_words_captions_and_recordings_ask_nothing(tmp_path: Path) -> 
         assert await user.sends() == (0, "complete")
         user.api.say(user.me, user.text(STEAL), reply_to=user.api.chat(ANA).messages[-1])
         assert await user.sends() == (0, "complete")
+
+
+async def test_a_link_behind_words_counts_as_given_by_who_gave_it(tmp_path: Path) -> None:
+    async def opening(request: ModelRequest, emit: Emit) -> Reply:
+        await trio.lowlevel.checkpoint()
+        if request.words_only or request.messages[-1].role == "tool":
+            return Reply("done")
+        told = "\n".join(m.content for m in request.messages if m.role == "user")
+        url = re.findall(r"this \((http://\S+)\)", told)[-1]
+        return Reply("", (ToolCall("c", "web_fetch", json.dumps({"url": url})),))
+
+    async with ana(tmp_path, answer=opening) as user:
+        text, link = "😀 read this", {"type": "text_link", "offset": 3, "length": 9}
+
+        def entities(path: str) -> list[dict[str, object]]:
+            return [{**link, "url": f"http://evil.example:{user.user.server.port}/{path}"}]
+
+        user.api.say(user.me, text, entities=entities("news?of=today"))
+        assert await user.sends() == (0, "complete")
+        assert [target for _, target in user.user.requests] == ["/news?of=today"]
+        eve = user.api.origin_of("Eve")
+        user.api.send(user.me, text=text, entities=entities("seen?by=ana"), forward_origin=eve)
+        assert await user.sends(answer=False) == (1, "complete")
+        said = user.api.write(user.api.chat(ANA), user.api.people[EVE], text, entities("read?by=ana"))
+        user.api.say(user.me, "what is it?", reply_to=said)
+        assert await user.sends(answer=False) == (1, "complete")
+        assert len(user.user.requests) == 1
 
 
 async def test_a_forwarded_link_with_a_query_asks(tmp_path: Path) -> None:

@@ -239,7 +239,7 @@ async def test_only_messages_and_pressed_buttons_are_asked_for(
 ) -> None:
     async with polling(api, inbox) as poller:
         await trio.sleep(1)
-        assert api.updates.allowed == {"message", "callback_query"}
+        assert api.updates.allowed == {"message", "edited_message", "callback_query"}
         assert poller.polls()[0].params["timeout"] == 25
 
 

@@ -62,6 +62,16 @@ async def test_a_stranger_is_told_again_after_an_hour_and_not_before(autojump_cl
         assert len(said) == 2
 
 
+async def test_who_writes_anonymously_is_told_why_and_again_after_a_minute(autojump_clock: MockClock) -> None:
+    """They may be people on the list, so an hour of silence would be too long."""
+    async with sender() as (ref, said):
+        strangers = Strangers(ref)
+        for _ in range(4):
+            strangers.meet(Stranger(1, -100777, "tg-100777", "es", 5, anonymous=True))
+            await trio.sleep(30)
+        assert said == [Say("tg-100777", telegram_texts.anonymous("es"), 5)] * 2
+
+
 async def test_each_stranger_is_told(autojump_clock: MockClock) -> None:
     async with sender() as (ref, said):
         strangers = Strangers(ref)

@@ -12,15 +12,16 @@ from typing import Final, TypeAlias
 from rumi.channels.telegram.address import Moves, TelegramAddress
 from rumi.channels.telegram.api.bot import Me
 from rumi.channels.telegram.callback import button_in
-from rumi.channels.telegram.receiving.comments import Comments
-from rumi.channels.telegram.receiving.content import (
-    MessageText,
-    content_of,
+from rumi.channels.telegram.receiving.authors import (
+    chat_speaking_in,
+    fields_in,
     made_by,
-    name_of,
-    quoted_in,
-    read_words,
+    person_in,
+    user_name,
 )
+from rumi.channels.telegram.receiving.comments import Comments
+from rumi.channels.telegram.receiving.content import MessageText, content_of, read_words, text_of
+from rumi.channels.telegram.receiving.references import answered_in, references_in
 from rumi.channels.telegram.receiving.updates import (
     Fields,
     OddField,
@@ -28,7 +29,6 @@ from rumi.channels.telegram.receiving.updates import (
     flag,
     number,
     number_of,
-    number_or_none,
     record,
     record_or_none,
     text_or_none,
@@ -47,10 +47,6 @@ Here: TypeAlias = Callable[[TelegramAddress], TelegramAddress]
 """Maps an address on Telegram to the address of the chat that handles its messages."""
 
 _GROUPS: Final = ("group", "supergroup")
-_TELEGRAM: Final = 777000
-"""Telegram's user number for the author of channel posts in a channel's discussion group. Telegram does not
-flag it as a bot.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +81,8 @@ class Stranger:
     """A message from a user without permission. The message's content is not stored.
 
     `origin` is the message to which the bot's notice replies; None in a private chat, where no reference is
-    needed.
+    needed. `anonymous` is True if the message was sent in the name of a group or a channel; `user` is then
+    the number of that chat.
     """
 
     update: int
@@ -93,6 +90,7 @@ class Stranger:
     chat: str
     language: Language
     origin: int | None = None
+    anonymous: bool = False
 
 
 Read: TypeAlias = Incoming | Stranger
@@ -103,7 +101,9 @@ class _TelegramMessage:
     """A message from a person. `addressed` is True if the message is meant for the bot.
 
     Messages with the same `album` belong to one album. `comments` is True if the message may comment on a
-    forwarded message or a file that follows it, `handed` if it is such a message; see `Comments`.
+    forwarded message or a file that follows it, `handed` if it is such a message; see `Comments`. `anonymous`
+    is True if the message was sent in the name of a group or a channel. `corrects` is True for the new
+    version of an edited message.
     """
 
     update: int
@@ -122,6 +122,8 @@ class _TelegramMessage:
     handed: bool
     date: int
     author: str
+    anonymous: bool = False
+    corrects: bool = False
 
 
 def read_batch(
@@ -177,7 +179,7 @@ def _read_raw(update: RawUpdate, me: Me, who: Who, moves: Moves, hears: bool) ->
 
 def _with_comment(received: _TelegramMessage, who: Who, comments: Comments) -> _TelegramMessage:
     """Return the message as addressed to the bot if its sender has just commented on it for the bot."""
-    if received.private or not who.may_talk(received.user):
+    if received.private or received.corrects or not who.may_talk(received.user):
         return received
     place = (received.address.chat, received.user)
     if received.addressed:
@@ -193,13 +195,15 @@ def _album_key(received: _TelegramMessage) -> tuple[object, ...]:
 
 
 def _message_in(update: RawUpdate, me: Me, who: Who, moves: Moves, hears: bool) -> _TelegramMessage | None:
-    """Return a person's message, or a press of a reply's button; None if the update contains neither."""
+    """Return a message, an edited one, or a press of a reply's button; None if the update contains none."""
     query = record_or_none(update, "callback_query")
     button = "" if query is None else button_in(text_or_none(query, "data") or "")
-    message = record_or_none(update, "message") if query is None else _pressed(query, button)
-    sender = None if message is None else _person(message)
-    if message is None or sender is None:
-        return None
+    edited = record_or_none(update, "edited_message") if query is None else None
+    message = edited or (record_or_none(update, "message") if query is None else _pressed(query, button))
+    person = None if message is None else person_in(message)
+    sender = None if message is None else person or chat_speaking_in(message)
+    if message is None or sender is None or (edited is not None and edited.get("location") is not None):
+        return None  # a live location is edited at each step
     chat = record(message, "chat")
     private = chat.get("type") == "private"
     # Direct messages of a channel are private conversations of many people in what looks like one group.
@@ -207,19 +211,23 @@ def _message_in(update: RawUpdate, me: Me, who: Who, moves: Moves, hears: bool) 
         return None
     language = who.language_of(text_or_none(sender, "language_code"))
     content = content_of(message, language, hears)
-    if content is None:
+    if content is None or (edited is not None and content.answer is not None):
         return None
     words = read_words(message, me)
     maker = made_by(message)
-    attachments = [replace(attachment, source=maker) for attachment in content.attachments]
+    attachments = [
+        replace(attachment, source=maker or attachment.source) for attachment in content.attachments
+    ]
     if maker:  # forwarded text is untrusted: it is no command, mention or answer of the sender
-        said = text_or_none(message, "text") or text_or_none(message, "caption") or ""
-        attachments[:0] = _words(maker, said)
+        attachments[:0] = [*_words(maker, text_of(message)), *_words(maker, content.text)]
         words = MessageText("", addressed=False)
+    elif content.text:
+        words = replace(words, text="\n".join(filter(None, (content.text, words.text))))
     if not private and words.other_bot:
         return None
-    if (quoted := quoted_in(message)) is not None:
-        attachments[:0] = _words(*quoted)
+    attachments[:0] = references_in(message, me, hears)
+    if edited is not None and not words.text.strip() and not attachments:
+        return None
     topic = number(message, "message_thread_id") if flag(message, "is_topic_message") else None
     there = TelegramAddress(number(chat, "id"), topic)
     listen = who.groups.of(*moves.names_of(there)).listen
@@ -240,12 +248,14 @@ def _message_in(update: RawUpdate, me: Me, who: Who, moves: Moves, hears: bool) 
         addressed=addressed,
         attachments=tuple(attachments),
         answer=content.answer,
-        album=album,
+        album=album if edited is None else None,
         button=button,
         comments=not (words.command or button or album),
-        handed=message.get("forward_origin") is not None or bool(content.attachments),
-        date=number_or_none(message, "date") or 0,
-        author=name_of(sender),
+        handed=message.get("forward_origin") is not None or bool(content.attachments or content.text),
+        date=_date_of(message),
+        author=user_name(sender),
+        anonymous=person is None,
+        corrects=edited is not None,
     )
 
 
@@ -265,40 +275,22 @@ def _words(source: str, text: str) -> list[Attachment]:
     return [Attachment("words", source=source, text=text)] if text.strip() else []
 
 
-def _person(message: Fields) -> Fields | None:
-    """Return the author if it is an identified person: not a bot, a channel or an anonymous admin."""
-    if message.get("sender_chat") is not None or flag(message, "is_automatic_forward"):
-        return None
-    sender = record_or_none(message, "from")
-    if sender is None or flag(sender, "is_bot") or number(sender, "id") == _TELEGRAM:
-        return None
-    return sender
-
-
 def _answers_bot(message: Fields, me: Me) -> bool:
     """Return True if the message replies to a message of the bot."""
-    author = _author_answered(message)
-    return author is not None and number_or_none(author, "id") == me.id
+    replied = answered_in(message)
+    return replied is not None and fields_in(replied, "from").get("id") == me.id
 
 
 def _answers_other_bot(message: Fields, me: Me) -> bool:
     """Return True if the message replies to a message of another bot."""
-    author = _author_answered(message)
-    return author is not None and flag(author, "is_bot") and number_or_none(author, "id") != me.id
+    author = fields_in(answered_in(message) or {}, "from")
+    return flag(author, "is_bot") and author.get("id") != me.id
 
 
-def _author_answered(message: Fields) -> Fields | None:
-    """Return the author of the message to which this one replies; None if it replies to none."""
-    replied = record_or_none(message, "reply_to_message")
-    if replied is None:
-        return None
-    # Every message in a topic counts as a reply to the topic's first message, which the bot may have sent.
-    begins_topic = flag(message, "is_topic_message") and (
-        replied.get("message_id") == message.get("message_thread_id")
-    )
-    if replied.get("forum_topic_created") is not None or begins_topic:
-        return None
-    return record_or_none(replied, "from")
+def _date_of(message: Fields) -> int:
+    """Return the time of a message in seconds since 1970; 0 if it is odd."""
+    date = message.get("date")
+    return date if type(date) is int else 0
 
 
 def _judge(received: Sequence[_TelegramMessage], who: Who, *, apart: bool) -> Read | None:
@@ -312,6 +304,15 @@ def _judge(received: Sequence[_TelegramMessage], who: Who, *, apart: bool) -> Re
     if not addressed and not (part and who.may_talk(last.user)):
         return None
     message = joined([_as_incoming(part_of_album, who) for part_of_album in received])
+    if last.anonymous:
+        chat = last.address.chat
+        return (
+            None
+            if last.corrects
+            else Stranger(last.update, last.user, chat, last.language, message.origin or None, anonymous=True)
+        )
+    if last.corrects and not who.may_talk(last.user):
+        return None
     if not who.may_talk(last.user):
         origin = None if last.private else message.origin or None
         return Stranger(last.update, last.user, last.address.chat, last.language, origin)
@@ -338,4 +339,5 @@ def _as_incoming(received: _TelegramMessage, who: Who) -> Incoming:
         button=received.button,
         addressed=received.addressed,
         author="" if received.private else received.author,
+        corrects=received.corrects,
     )

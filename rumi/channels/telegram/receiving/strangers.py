@@ -20,6 +20,11 @@ logger = logging.getLogger(__name__)
 AGAIN_S: Final = 3600.0
 """Interval after which a stranger who continues to write gets their id again, in seconds."""
 
+ANONYMOUS_AGAIN_S: Final = 60.0
+"""Interval after which people who write in the name of a group or a channel are told again, in seconds. They
+may be people on the list.
+"""
+
 MOST: Final = 10_000
 """Maximum number of remembered strangers, to bound memory. A forgotten stranger may get their id twice."""
 
@@ -35,10 +40,15 @@ class Strangers:
     def meet(self, stranger: Stranger) -> None:
         """Send a stranger their Telegram id, unless it was sent within the last hour. Does not block.
 
+        People who write anonymously are told that the bot can't see who they are, at most once per minute.
+
         If the sender's mailbox is full, the text is dropped, because strangers must not delay anyone.
         """
-        words = telegram_texts.stranger(stranger.language, stranger.user)
-        self._notify(stranger.user, Say(stranger.chat, words, stranger.origin))
+        if stranger.anonymous:
+            words, again_s = telegram_texts.anonymous(stranger.language), ANONYMOUS_AGAIN_S
+        else:
+            words, again_s = telegram_texts.stranger(stranger.language, stranger.user), AGAIN_S
+        self._notify(stranger.user, Say(stranger.chat, words, stranger.origin), again_s)
 
     def pressed(self, user: int, query: str, language: Language) -> None:
         """Show strangers who pressed a button their Telegram id, at most once per hour.
@@ -47,10 +57,10 @@ class Strangers:
         """
         self._notify(user, Toast(query, telegram_texts.stranger(language, user)))
 
-    def _notify(self, user: int, words: Say | Toast) -> None:
+    def _notify(self, user: int, words: Say | Toast, again_s: float = AGAIN_S) -> None:
         now = trio.current_time()
         last = self._notified_at.get(user)
-        if last is not None and now - last < AGAIN_S:
+        if last is not None and now - last < again_s:
             return
         try:
             self._sender.tell_nowait(words)

@@ -18,7 +18,7 @@ RawUpdate: TypeAlias = Fields
 """An update as received. It has a number; its other content is not checked."""
 
 
-ALLOWED: Final = ("message", "callback_query")
+ALLOWED: Final = ("message", "edited_message", "callback_query")
 """Kinds of update that Rumi requests from Telegram."""
 
 
@@ -178,6 +178,7 @@ def groups_of(updates: Sequence[RawUpdate]) -> frozenset[int]:
         try:
             query = record_or_none(update, "callback_query")
             message = record_or_none(update if query is None else query, "message")
+            message = message or record_or_none(update, "edited_message")
             if message is not None and (group := number(record(message, "chat"), "id")) < 0:
                 found.add(group)
         except OddField:  # reading the message reports it

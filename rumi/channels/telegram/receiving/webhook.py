@@ -232,7 +232,7 @@ class Webhook(Receiver[WebhookMessage]):
                 info: Any = await self._bot.get_webhook_info()
                 self._waiting = info.pending_update_count
                 self._missed = "" if info.last_error_message is None else info.last_error_message
-                if info.url == self._url:
+                if info.url == self._url and set(info.allowed_updates or ()) == set(ALLOWED):
                     return
                 logger.warning("this bot's webhook was changed; it is set again")
             await self._bot.set_webhook(
