@@ -13,15 +13,18 @@ from actors import ActorError, ActorRef
 from rumi.chats.budgets.amounts import amount_text, parse_amount
 from rumi.chats.budgets.meter import Budgets, WriteNow
 from rumi.chats.budgets.periods import days_of
-from rumi.chats.budgets.report import report
+from rumi.chats.budgets.report import left_of, report
 from rumi.chats.commands import ChatCommand
+from rumi.chats.people.people import People
 from rumi.errors import RumiError, UsageError
+from rumi.models.metering import Period
 from rumi.platform.caller import Caller
 from rumi.platform.calls import call
 from rumi.platform.chat_ids import CHAT_ID, LOCAL, ChatIds
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.texts import budgets as budget_texts
 from rumi.platform.texts.translation import error_text
+from rumi.store.journal.members import members_of
 from rumi.store.journal.records import Incoming
 from rumi.store.journal.spending import UsageRow, budget_states, grant_budget, read_usage
 from rumi.texts import Language, gettext
@@ -31,6 +34,9 @@ logger = logging.getLogger(__name__)
 
 MOST_BUDGETS: Final = 20
 """Maximum number of budgets that a reply lists."""
+
+MOST_PEOPLE: Final = 20
+"""Maximum number of people that a reply lists."""
 
 _ALLOW: Final = re.compile(r"(.+?)\s+(?:today|hoy)(?:\s+(\S+))?", re.IGNORECASE | re.DOTALL)
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -43,11 +49,19 @@ async def _nothing_gathered() -> None:
 class BudgetCommands:
     """Serves `/usage` and `/allow`. `ledger` is the actor that stores the buffered usage records."""
 
-    def __init__(self, budgets: Budgets, ledger: ActorRef[WriteNow], ids: ChatIds, audit: AuditLog) -> None:
+    def __init__(
+        self,
+        budgets: Budgets,
+        ledger: ActorRef[WriteNow],
+        ids: ChatIds,
+        audit: AuditLog,
+        people: People | None = None,
+    ) -> None:
         self._budgets = budgets
         self._ledger = ledger
         self._ids = ids
         self._audit = audit
+        self._people = people or People(ids)
 
     async def written(self) -> None:
         """Write all usage that was recorded so far to the database."""
@@ -94,7 +108,38 @@ class BudgetCommands:
             )
             for state in states[:MOST_BUDGETS]
         ]
-        return budget_texts.usage_text(language, sums[0], sums[1], shown, everybody=everybody)
+        text = budget_texts.usage_text(language, sums[0], sums[1], shown, everybody=everybody)
+        if self._ids.may_be_group(message.chat):
+            text += f"\n\n{await self._usage_in_group(message, language)}"
+        return text
+
+    async def _usage_in_group(self, message: Incoming, language: Language) -> str:
+        """Return what people have used in the message's group: all of them for an admin, else the sender."""
+        budgets, owner = self._budgets, self._ids.owner_of(message.chat)
+        sender = self._people.of(message)
+        mine = "" if sender.rights.admin else sender.name
+        by_person: list[dict[str, UsageRow]] = []
+        periods: tuple[Period, ...] = ("day", "month")
+        for period in periods:
+            days = days_of(period, budgets.now(), budgets.zone)
+            rows = await budgets.ask(read_usage("person", *days, owner, "", mine))
+            by_person.append({row.person: row for row in rows})
+        today, month = by_person
+        callings = {
+            f"#{member.user}": f"{member.name} #{member.user}"
+            for member in await budgets.ask(members_of(owner))
+        }
+        principals = {principal.name: principal for principal in self._people.persons.values()}
+        shown = []
+        for name, whole in list(month.items())[:MOST_PEOPLE]:
+            row, principal = today.get(name, UsageRow()), principals.get(name)
+            limits = () if principal is None else principal.rights.limits
+            left = await left_of(budgets, limits, message.chat, name, language)
+            shown.append(
+                (callings.get(name, name), *_amounts(language, row), *_amounts(language, whole), left)
+            )
+        more = len(month) - len(shown)
+        return budget_texts.group_usage(language, shown, everybody=sender.rights.admin, more=more)
 
     async def _allow(self, message: Incoming, language: Language, said: str) -> str:
         if not self._is_admin(message):
@@ -111,6 +156,12 @@ class BudgetCommands:
         shown = amount_text(language, amount.unit, amount.most)
         self._audit.write("budget_allowed", chat_id=chat, amount=shown, by=message.chat)
         return gettext(language, "✅ The chat {chat} may use {amount} more today.", chat=chat, amount=shown)
+
+
+def _amounts(language: Language, row: UsageRow) -> tuple[str, str]:
+    """Return the tokens and the money of a usage row."""
+    tokens = amount_text(language, "tokens", row.prompt + row.completion)
+    return tokens, amount_text(language, "usd", row.nano)
 
 
 def _day(text: str) -> str:

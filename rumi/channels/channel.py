@@ -145,6 +145,10 @@ class Channel:
         """Return True if the chat belongs to this channel."""
         return self.prefix is not None and self.prefix.owns(chat)
 
+    def names_of(self, chat: str) -> tuple[str, ...]:
+        """Return the chat ids under which people may know a chat, oldest first: its own, and later ones."""
+        return (chat,)
+
     def tools_for(self, chat: str) -> "tuple[Tool, ...]":
         """Return the tools that this channel adds to its chats."""
         return ()

@@ -39,6 +39,7 @@ CommandName: TypeAlias = Literal[
     "yes",
     "no",
     "whoami",
+    "people",
     "share",
     "unshare",
 ]
@@ -71,6 +72,7 @@ HANDLER_NAMES: Final[Mapping[CommandName, str]] = {
     "recall": RECALL,
     "forget_everything": FORGETTING,
     "whoami": PEOPLE,
+    "people": PEOPLE,
     "share": PEOPLE,
     "unshare": PEOPLE,
 }

@@ -17,7 +17,7 @@ from rumi.agent.fitting import complete
 from rumi.agent.permissions.consent import own_words
 from rumi.agent.permissions.gate import Confirm, Parking
 from rumi.agent.permissions.intent import declaring
-from rumi.agent.prompts.prompt_notes import PromptNotes, next_note, whole_note
+from rumi.agent.prompts.prompt_notes import PromptNotes, group_block, next_note, whole_note
 from rumi.agent.prompts.prompt_notes import shown as shown_entries
 from rumi.agent.prompts.prompts import Prompts, built_in
 from rumi.agent.skills.actor import AskSkills
@@ -41,7 +41,7 @@ from rumi.models.model import Message, Model, ModelRequest
 from rumi.models.token_budget import context_of, prompt_share, takes_pictures
 from rumi.platform.chat_ids import ChatIds
 from rumi.platform.config.providers import OFFLINE
-from rumi.platform.config.schema import Settings
+from rumi.platform.config.schema import GroupSection, Settings
 from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts.translation import error_text
 from rumi.platform.zones import local_at
@@ -156,6 +156,8 @@ class ChatContext:
     """The skills actor; None if turns get no skills."""
     channel_of: Callable[[str], str] = lambda chat: ""
     """Returns the name of the channel that a chat belongs to."""
+    group_of: Callable[[str], GroupSection] = lambda chat: GroupSection()
+    """Returns the settings of the group that a chat belongs to; the defaults for other chats."""
     instructions: str = ""
     """The beginning of every prompt of every chat, constant while the process runs."""
     prompts: Prompts = field(default_factory=lambda: Prompts(built_in()))
@@ -229,7 +231,8 @@ class ChatContext:
             )
         form = self.prompts.form(channel) if channel != noted.channel else ""
         now = local_at(self.now(), zone)
-        note = next_note(noted, now, zone, form, skills, facts.text, *around.blocks)
+        group = group_block(noted, self.group_of(message.chat).note)
+        note = next_note(noted, now, zone, form, group, skills, facts.text, *around.blocks)
         return PromptNote(note, facts.tainted or skills_tainted or around.tainted)
 
     async def _facts(

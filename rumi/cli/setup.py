@@ -314,11 +314,11 @@ class _Wizard:
 
     def _knows(self, token: str) -> bool:
         """Check a token by asking Telegram for the bot's name; return True if the token should be used."""
-        from rumi.channels.telegram import bot_name
+        from rumi.channels.telegram import ask_who
         from rumi.errors import ConfigError, RumiError, single
 
         try:
-            name = run_async(bot_name, token, self.loaded.secrets.telegram_base_url)
+            name = run_async(ask_who, token, self.loaded.secrets.telegram_base_url).username
         except Exception as error:
             known = single(error)
             if not isinstance(known, RumiError):

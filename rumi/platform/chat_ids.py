@@ -28,6 +28,12 @@ BOT_NAME = re.compile(r"[a-z][a-z0-9]{0,15}")
 
 _NAMED = re.compile(BOT_NAME.pattern + "-")
 
+GROUP_KEY = re.compile(
+    rf"(?P<bot>tg(?:{BOT_NAME.pattern}-)?)?(?P<number>-[1-9][0-9]{{0,19}})(?:_(?P<topic>[0-9]{{1,20}}))?"
+)
+"""Pattern of the names that a configuration may have for a Telegram group or one of its topics: the number of
+the group or its chat id, such as `-100777`, `tg-100777_5` and `tgwork--100777`."""
+
 
 def check_chat_id(chat: str) -> str:
     """Return the id unchanged if it is a valid chat id.

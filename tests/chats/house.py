@@ -316,7 +316,7 @@ async def house(
         serves=serves,
     )
     tasks = Tasks(root, task_services, BUILT_IN)
-    money = BudgetCommands(budgets, ledger, BUILT_IN, audit)
+    money = BudgetCommands(budgets, ledger, BUILT_IN, audit, everyone)
     schedules = Schedules(
         ScheduleServices(
             journal=journal,
@@ -328,13 +328,16 @@ async def house(
             limits=schedule_limits or SchedulesSection(),
             now=now,
             people=everyone,
+            group_of=context.group_of,
         )
     )
     handlers: dict[str, CommandHandler] = {"tasks": tasks, "budgets": money, "schedules": schedules}
     undo = Undo(Snapshots(path), offload, tasks.stop_all)
     root.add(ChildSpec("undo", lambda: UndoSweep(journal, undo, 0.0)))
     if context.memory is not None:
-        handlers["people"] = PeopleCommands(everyone, budgets, money.written, context.memory)
+        handlers["people"] = PeopleCommands(
+            everyone, budgets, money.written, context.memory, context.group_of
+        )
     zones = ZoneProposals(schedules, BUILT_IN, offload)
 
     def noticed(keys: Sequence[str]) -> None:

@@ -164,6 +164,7 @@ def test_the_commands_are_offered_in_both_languages(bot: TelegramBot) -> None:
         "yes",
         "no",
         "whoami",
+        "people",
         "share",
         "unshare",
     ]

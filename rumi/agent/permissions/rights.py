@@ -110,6 +110,8 @@ def may_do(
             return not has_handler or rights.leaves_work or rights.may_use("research")
         case "forget_everything":
             return not group or rights.tools is None
+        case "people":  # it shows the roles of others
+            return rights.tools is None
         case "new" | "reset" | "undo":
             return rights.changes_files or not (group or rest)
         case "voice":

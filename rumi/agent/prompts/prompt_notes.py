@@ -1,7 +1,7 @@
 """Prompt notes: information that Rumi adds to a prompt, in addition to the conversation.
 
-A note contains the answer format of the channel, the skills, the facts about the user, the turn's
-surroundings, the date and the time.
+A note contains the answer format of the channel, the owner's note for a group, the skills, the facts about
+the user, the turn's surroundings, the date and the time.
 
 All of this information changes, but the beginning of a prompt must not change, because servers cache it. So a
 full note states everything once, with the instructions. Later change notes state only the changes, each
@@ -29,6 +29,9 @@ CHANGE: Final = "[Note from the program, not from the user: what has changed sin
 CLOCK_MINUTES: Final = 15
 """The time is stated again with a message that comes so many minutes after it was stated last."""
 
+_GROUP: Final = re.compile(r"<group>\n.*?\n</group>", re.DOTALL)
+_GROUP_TAG: Final = re.compile(r"<(?=/?group\b)", re.IGNORECASE)
+_NO_GROUP_NOTE: Final = "<group>\nThe note for this group is gone; what it said no longer holds.\n</group>"
 _TODAY: Final = re.compile(r"Today is (\w+, [-\d]+), (\d\d):(\d\d) (.+)\.")
 
 
@@ -43,6 +46,8 @@ class PromptNotes:
     channel: str = ""
     """The channel whose answer format was stated last."""
     environment: Environment = NOTHING_NOTED
+    group: str = ""
+    """The block with the group's note that was stated last; see `group_block`."""
 
 
 def prompt_notes(entries: Sequence[HistoryEntry]) -> PromptNotes:
@@ -59,7 +64,16 @@ def prompt_notes(entries: Sequence[HistoryEntry]) -> PromptNotes:
         next((line for line in reversed(lines) if _TODAY.fullmatch(line)), ""),
         noted_channel(texts),
         noted_environment(whole),
+        next((found[-1] for text in reversed(texts) if (found := _GROUP.findall(text))), ""),
     )
+
+
+def group_block(noted: PromptNotes, note: str) -> str:
+    """Return the block with the owner's `note` for a group; empty if the notes have stated it already."""
+    block = f"<group>\nWhat the owner says of this group:\n{_GROUP_TAG.sub('‹', note.strip())}\n</group>"
+    if not note.strip():
+        block = _NO_GROUP_NOTE if noted.group else ""
+    return "" if block == noted.group else block
 
 
 def today_line(now: datetime, zone: str) -> str:

@@ -108,6 +108,7 @@ def add_agent(
         choose=facts_for,
         skills=models.skills,
         channel_of=lambda chat: inputs.channel_of(chat).name,
+        group_of=inputs.group_of,
         surroundings=Surroundings(
             lambda chat: ports.schedules().zone_of(inputs.ids.owner_of(chat)),
             sandbox.workspaces.look,

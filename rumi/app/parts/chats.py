@@ -57,7 +57,7 @@ def add_all_chats(
 ) -> ChatsPart:
     """Add the cleanup after undo, the recovery of open messages, the chats, and the clock of schedules."""
     home, ids, settings, workers = inputs.home, inputs.ids, inputs.loaded.settings, inputs.workers
-    money = BudgetCommands(store.budgets, store.ledger, ids, audit)
+    money = BudgetCommands(store.budgets, store.ledger, ids, audit, models.people)
     undo = Undo(Snapshots(home, settings.undo), Threads(2), tasks.tasks.stop_all)
     recorder = Recorder(
         home.root,
@@ -78,7 +78,7 @@ def add_all_chats(
         "schedules": tasks.schedules,
         "bots": tasks.bots,
         "recall": RecallCommands(store.recall, ids, time.time, tasks.schedules.zone_of),
-        "people": PeopleCommands(models.people, store.budgets, money.written, store.memory),
+        "people": PeopleCommands(models.people, store.budgets, money.written, store.memory, inputs.group_of),
     }
 
     speech = SpeechService(

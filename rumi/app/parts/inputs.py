@@ -13,6 +13,8 @@ from rumi.models.build import ModelSet
 from rumi.models.media import Media
 from rumi.platform.chat_ids import ChatIds
 from rumi.platform.config.cascade import Loaded
+from rumi.platform.config.groups import Groups
+from rumi.platform.config.schema import GroupSection
 from rumi.platform.home import Home
 from rumi.platform.redact import Redactor
 from rumi.sandbox.engine import Engine, SandboxLimits
@@ -91,3 +93,7 @@ class TreeInputs:
     def channel_of(self, chat: str) -> Channel:
         """Return the channel that a chat belongs to, or `uploads` for a chat without a channel."""
         return next((channel for channel in self.channels if channel.owns(chat)), self.uploads)
+
+    def group_of(self, chat: str) -> GroupSection:
+        """Return the settings of the group that a chat belongs to; the defaults for other chats."""
+        return Groups(self.loaded.settings.groups).of(*self.channel_of(chat).names_of(chat))

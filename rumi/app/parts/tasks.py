@@ -112,6 +112,7 @@ def add_tasks(
                 has_bot=bot_files.has,
                 stays=inputs.stays,
                 people=models.people,
+                group_of=inputs.group_of,
             )
         )
     )

@@ -11,10 +11,10 @@ import sys
 _UNUSED = {name for name in ("cryptography", "h2") if name not in sys.modules}
 sys.modules.update(dict.fromkeys(_UNUSED))  # type: ignore[arg-type]  # None makes an import fail
 try:
-    from rumi.channels.telegram.api.bot import bot_name
+    from rumi.channels.telegram.api.bot import ask_who
     from rumi.channels.telegram.channel import Telegram
 finally:
     for _name in _UNUSED:
         del sys.modules[_name]
 
-__all__ = ["Telegram", "bot_name"]
+__all__ = ["Telegram", "ask_who"]

@@ -76,6 +76,15 @@ class Moves:
         """Return the current Telegram number of the chat that once had the given number."""
         return self._now.get(number, number)
 
+    def names_of(self, address: TelegramAddress) -> tuple[str, ...]:
+        """Return the chat ids under which people may know this address, oldest first.
+
+        There are several if the group has got another number.
+        """
+        first = self._chat.get(address.number, address.number)
+        numbers = dict.fromkeys((first, address.number, self.now(first)))
+        return tuple(replace(address, number=number, bot=self.bot).chat for number in numbers)
+
     def here(self, address: TelegramAddress) -> TelegramAddress:
         """Map a Telegram address to the address of the chat that handles its messages.
 

@@ -1,6 +1,7 @@
 """The Telegram channel: its connections, its sender and receiver, and the services that it offers chats."""
 
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -41,12 +42,14 @@ from rumi.channels.telegram.receiving.strangers import Strangers
 from rumi.channels.telegram.receiving.webhook import Deliveries, Webhook, secret_of, with_path
 from rumi.channels.telegram.sending.destination import Statistics
 from rumi.channels.telegram.sending.limits import SendLimits
+from rumi.channels.telegram.sending.quiet import QuietGroups
 from rumi.channels.telegram.sending.sender import Sender
 from rumi.chats.hub import Hub
 from rumi.chats.inbox import Inbox
 from rumi.errors import ConfigError, RumiError
 from rumi.models.speech import Speaks
 from rumi.platform.chat_ids import TELEGRAM
+from rumi.platform.config.groups import Groups
 from rumi.platform.config.people import listed
 from rumi.platform.config.schema import TelegramBotSection, VoiceSection
 from rumi.platform.home import Home
@@ -57,8 +60,9 @@ from rumi.platform.threads import Threads
 from rumi.sandbox.workspace import prepare_workspace
 from rumi.store.journal.inbox import MOST_MOVED, moved_groups
 from rumi.store.journal.records import Attachment
+from rumi.store.journal.schedules import zone_of
 from rumi.store.journal.transaction import JournalMessage
-from rumi.texts import Language, gettext
+from rumi.texts import Language, gettext, translate
 
 logger = logging.getLogger(__name__)
 
@@ -97,12 +101,16 @@ class Telegram(Channel):
     name = "telegram"
     prefix = TELEGRAM
 
-    def __init__(self, webhook: str | None = None, bot_name: str = "") -> None:
+    def __init__(
+        self, webhook: str | None = None, bot_name: str = "", now: Callable[[], float] = time.time
+    ) -> None:
         """Create the channel of one bot.
 
         `webhook` is the public URL at which Telegram reaches the listener; without it, the channel polls.
-        `bot_name` is the bot's name in the configuration, empty for the first bot.
+        `bot_name` is the bot's name in the configuration, empty for the first bot. `now` returns the time in
+        seconds since 1970.
         """
+        self._now = now
         self._bot_name = bot_name
         self._variable = TelegramBotSection.variable(bot_name)
         self.account = TelegramBotSection.section(bot_name)
@@ -150,7 +158,8 @@ class Telegram(Channel):
             )
         people = listed(settings, self._bot_name)
         admins = frozenset(id for id, (_, role) in people.items() if role == "admin")
-        who = Who(frozenset(people), admins, settings.language, process.language)
+        groups = Groups(settings.groups)
+        who = Who(frozenset(people), admins, settings.language, process.language, groups)
 
         def workspace(chat: str) -> Path:
             return prepare_workspace(home.root, chat, *process.user)
@@ -210,6 +219,11 @@ class Telegram(Channel):
         hub: Hub,
         ended: Callable[[str], Awaitable[None]],
     ) -> None:
+
+        async def zone_in_journal(owner: str) -> str:
+            return await journal.ask(zone_of(owner))
+
+        quiet = QuietGroups(self._who.groups, self._moves, zone_in_journal, self._now)
         self._sender = root.add(
             ChildSpec(
                 self._named("sender"),
@@ -222,6 +236,7 @@ class Telegram(Channel):
                     limits=self._limits,
                     statistics=self.statistics,
                     serves=self._serves,
+                    quiet=quiet,
                 ),
                 capacity=1024,
                 shutdown=Sender.SHUTDOWN_S,
@@ -315,6 +330,12 @@ class Telegram(Channel):
         return self._moves.address_of(chat) is not None
 
     @override
+    def names_of(self, chat: str) -> tuple[str, ...]:
+        """Return the ids that the group's numbers give the chat: a group that moves gets another number."""
+        address = self._moves.address_of(chat)
+        return (chat,) if address is None else self._moves.names_of(address)
+
+    @override
     def tools_for(self, chat: str) -> tuple[Tool, ...]:
         """Return the tool with which the model sends files to the chat."""
         return (self._sends_files(chat),)
@@ -382,7 +403,11 @@ class Telegram(Channel):
             except TelegramError:
                 logger.info("Telegram cannot be reached yet")
         me, users = self._memory.me, len(self._who.allowed | self._who.admins)
-        say(telegram_texts.serving(self._who.default, me.username if me is not None else "", users))
+        language = self._who.default
+        say(telegram_texts.serving(language, me.username if me is not None else "", users))
+        if me is not None and not me.reads_groups and self._who.groups.any_hears_all:
+            deaf, hear = telegram_texts.deaf_in_groups(me.username), telegram_texts.HEAR_ALL
+            say(f"⚠️ {translate(language, deaf)}. {translate(language, hear)}")
         if not users:
             say(
                 gettext(

@@ -1,13 +1,16 @@
 """The usage report, a JSON document from which reports for people are also made."""
 
+from collections.abc import Sequence
 from typing import Final, get_args
 
-from rumi.chats.budgets.amounts import as_usd
+from rumi.chats.budgets.amounts import amount_text, as_usd
 from rumi.chats.budgets.meter import Budgets, state_json
 from rumi.chats.budgets.periods import days_of
 from rumi.chats.budgets.prices import prices_source
 from rumi.errors import UsageError
+from rumi.models.metering import Limit
 from rumi.store.journal.spending import By, UsageRow, budget_states, read_usage
+from rumi.texts import Language
 
 WAYS: Final = tuple(option for option in get_args(By) if option != "all")
 
@@ -40,6 +43,27 @@ async def report(
         "budgets": [state_json(state, budgets) for state in states],
         "prices_of": prices_source(),
     }
+
+
+async def left_of(
+    budgets: Budgets, limits: Sequence[Limit], chat: str, person: str, language: Language
+) -> list[tuple[str, str, str]]:
+    """Return what is left of a person's budgets: of each, its period, the amount left, and its limit.
+
+    `limits` are the limits of the person's role, in addition to the configured ones.
+    """
+    limits = (*budgets.rules.limits, *limits)
+    bounds = tuple(budgets.bound(limit) for limit in limits if limit.scope == "person")
+    if not bounds or not person:
+        return []
+    return [
+        (
+            state.bound.limit.period,
+            amount_text(language, state.bound.limit.unit, max(0, state.most - state.used)),
+            amount_text(language, state.bound.limit.unit, state.most),
+        )
+        for state in await budgets.ask(budget_states(bounds, "", chat, person))
+    ]
 
 
 def counts(row: UsageRow) -> dict[str, object]:

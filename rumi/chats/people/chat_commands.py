@@ -1,25 +1,31 @@
-"""Chat commands about people: `/whoami`; `/share` and `/unshare`, for sharing facts with a group."""
+"""Chat commands about people: `/whoami` and `/people`; `/share` and `/unshare`, for a group's facts."""
 
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
 
 from actors import ActorError
-from rumi.chats.budgets.amounts import amount_text
 from rumi.chats.budgets.meter import Budgets
+from rumi.chats.budgets.report import left_of
 from rumi.chats.commands import ChatCommand
 from rumi.chats.people.people import People
 from rumi.errors import RumiError
 from rumi.memory.actor import AskMemory
 from rumi.memory.rows import share_key, shared_with, unshare_key
 from rumi.memory.writing import written
+from rumi.platform.config.schema import GroupSection
 from rumi.platform.texts import people as people_texts
 from rumi.platform.texts.translation import error_text
+from rumi.store.journal.members import members_of
 from rumi.store.journal.records import Incoming
-from rumi.store.journal.spending import BudgetState, budget_states
 from rumi.texts import Language, gettext
 
 logger = logging.getLogger(__name__)
+
+MOST_SHOWN: Final = 50
+"""Maximum number of people that a reply lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,19 +33,22 @@ class PeopleCommands:
     """Handles commands about people.
 
     `used` is called before a budget is shown: it writes the usage of model calls from memory to the journal,
-    so that the remaining budget is correct.
+    so that the remaining budget is correct. `group_of` returns the settings of the group of a chat.
     """
 
     people: People
     budgets: Budgets
     used: Callable[[], Awaitable[None]]
     memory: AskMemory
+    group_of: Callable[[str], GroupSection] = lambda chat: GroupSection()
 
     async def command(self, message: Incoming, language: Language, command: ChatCommand) -> str:
         """Run a command for the message's sender and return the reply."""
         try:
             if command.name == "whoami":
                 return await self._whoami(message, language)
+            if command.name == "people":
+                return await self._people(message, language)
             return await self._share(message, language, command)
         except RumiError as error:
             return f"❌ {error_text(language, error)}"
@@ -51,19 +60,7 @@ class PeopleCommands:
         """Return a reply with the sender's name, id, role and rights, and the remaining budget."""
         await self.used()
         principal, account = self.people.of(message), self.people.account(message)
-        limits = (*self.budgets.rules.limits, *account.limits)
-        bounds = tuple(self.budgets.bound(limit) for limit in limits if limit.scope == "person")
-        states: tuple[BudgetState, ...] = ()
-        if bounds and account.person:
-            states = await self.budgets.ask(budget_states(bounds, "", message.chat, account.person))
-        left = [
-            (
-                state.bound.limit.period,
-                amount_text(language, state.bound.limit.unit, max(0, state.most - state.used)),
-                amount_text(language, state.bound.limit.unit, state.most),
-            )
-            for state in states
-        ]
+        left = await left_of(self.budgets, account.limits, message.chat, account.person, language)
         rights = principal.rights
         return people_texts.who_you_are(
             language,
@@ -75,6 +72,34 @@ class PeopleCommands:
             schedules=rights.schedules,
             bots=rights.bots,
             left=left,
+        )
+
+    async def _people(self, message: Incoming, language: Language) -> str:
+        """Return a reply with the people who have written to the assistant in the message's group.
+
+        Only an admin sees their ids, and who else may talk to the assistant.
+        """
+        people, ids = self.people, self.people.ids
+        if not ids.may_be_group(message.chat):
+            return people_texts.people_in_groups_only(language)
+        members = await self.budgets.ask(members_of(ids.owner_of(message.chat)))
+        admin, rows = people.of(message).rights.admin, []
+        for member in members[:MOST_SHOWN]:
+            principal = people.persons.get(member.user)
+            name = "" if principal is None or principal.name.startswith("#") else principal.name
+            role = "" if principal is None else principal.rights.role
+            since = datetime.fromtimestamp(member.since, self.budgets.zone)
+            rows.append((name, role, member.name, member.user if admin else 0, since))
+        here = {people.persons[member.user].name for member in members if member.user in people.persons}
+        others = sorted({principal.name for principal in people.persons.values()} - here) if admin else []
+        settings = self.group_of(message.chat)
+        return people_texts.group_people(
+            language,
+            rows,
+            more=len(members) - len(rows),
+            others=others[:MOST_SHOWN],
+            listen=settings.listen,
+            quiet=settings.quiet,
         )
 
     async def _share(self, message: Incoming, language: Language, command: ChatCommand) -> str:

@@ -12,6 +12,7 @@ from rumi.cli.doctor.machine import SET_THE_CLOCK
 from rumi.platform import http
 from rumi.platform.config.cascade import Loaded
 from rumi.platform.config.commands import read_keys
+from rumi.platform.config.groups import Groups
 from rumi.texts import Text
 
 if TYPE_CHECKING:
@@ -125,10 +126,20 @@ def _silence() -> bytes:
 
 
 async def _telegram(loaded: Loaded) -> list[Check]:
-    from rumi.channels.telegram import bot_name
+    from rumi.channels.telegram import ask_who
+    from rumi.platform.texts import telegram as telegram_texts
 
     tokens = [token for token in loaded.bots().values() if token is not None]
-    names = [await bot_name(token.reveal(), loaded.secrets.telegram_base_url) for token in tokens]
+    bots = [await ask_who(token.reveal(), loaded.secrets.telegram_base_url) for token in tokens]
+    hears_all = Groups(loaded.settings.groups).any_hears_all
     return [
-        Check("telegram online", "ok", Text("Telegram knows the bot as @{name}", name=name)) for name in names
+        Check("telegram online", "ok", Text("Telegram knows the bot as @{name}", name=bot.username))
+        if bot.reads_groups or not hears_all
+        else Check(
+            "telegram online",
+            "warning",
+            telegram_texts.deaf_in_groups(bot.username),
+            telegram_texts.HEAR_ALL,
+        )
+        for bot in bots
     ]

@@ -19,6 +19,7 @@ from rumi.platform.config.providers import CHOICES, OFFLINE
 from rumi.platform.config.schema import (
     GENERAL,
     CustomServerSection,
+    GroupSection,
     McpSection,
     PersonSection,
     PriceSection,
@@ -39,8 +40,12 @@ _CUSTOM: Key = ("model", "custom")
 _PRICES: Key = ("prices",)
 _MCP: Key = ("mcp",)
 _TELEGRAM: Key = ("telegram",)
-_PEOPLE: Mapping[Key, type[Section]] = {("people",): PersonSection, ("roles",): RoleSection}
-_TABLES = (_CUSTOM, _PRICES, _MCP, *_PEOPLE)
+_NAMED: Mapping[Key, type[Section]] = {
+    ("people",): PersonSection,
+    ("roles",): RoleSection,
+    ("groups",): GroupSection,
+}
+_TABLES = (_CUSTOM, _PRICES, _MCP, *_NAMED)
 """Sections in which users choose the names of the subsections."""
 MAPS: tuple[Key, ...] = (("model", "aliases"), ("model", "keys"))
 """Sections in which users choose the names of the keys."""
@@ -313,8 +318,8 @@ def _section_at(key: Key) -> type[Section] | None:
         return PriceSection
     if len(key) == 2 and key[:1] == _MCP:
         return McpSection
-    if len(key) == 2 and key[:1] in _PEOPLE:
-        return _PEOPLE[key[:1]]
+    if len(key) == 2 and key[:1] in _NAMED:
+        return _NAMED[key[:1]]
     if _is_bot(key):
         return TelegramBotSection
     found = Settings.model_fields.get(key[0]) if len(key) == 1 else None

@@ -16,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from rumi.platform.chat_ids import BOT_NAME
+from rumi.platform.chat_ids import BOT_NAME, GROUP_KEY
 from rumi.platform.config.providers import CHOICES, OFFLINE, PROVIDERS, SCHEMES
 from rumi.platform.config.sources import key_source
 from rumi.platform.texts.language import LanguageSetting
@@ -47,6 +47,7 @@ _PACKAGE = re.compile(
 """PEP 508 without URLs, markers and spaces."""
 _ARCHIVES = (".whl", ".zip", ".tar", ".tgz", ".gz", ".bz2", ".tbz", ".xz", ".txz", ".tlz", ".lz", ".lzma")
 """Ends of names that pip takes for a file."""
+MOST_NOTE_CHARS = 2000
 _PROGRAM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}")
 IMAGE_SIZE = re.compile(r"[1-9][0-9]{1,3}x[1-9][0-9]{1,3}")
 _SERVER_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -207,6 +208,16 @@ def _check_absolute(text: str) -> None:
 def _check_server_name(name: str) -> None:
     if not _SERVER_NAME.fullmatch(name):
         raise ValueError("a name of at most 64 letters, digits, `_` and `-`")
+
+
+def _check_group(name: str) -> None:
+    if not GROUP_KEY.fullmatch(name):
+        raise ValueError("a group's number on Telegram, such as -1001234567890, or its chat id in /status")
+
+
+def _check_note(text: str) -> None:
+    if len(text) > MOST_NOTE_CHARS:
+        raise ValueError(f"a text of at most {MOST_NOTE_CHARS} characters: each prompt of the group has it")
 
 
 def _check_mcp_name(name: str) -> None:
@@ -782,6 +793,20 @@ class RoleSection(Section):
     bots: bool | Annotated[int, Field(ge=0, le=10_000)] | None = None
 
 
+class GroupSection(Section):
+    """`[groups.ID]`: a Telegram group, by its number or its chat id; `ID_5` is the group's topic 5.
+
+    `listen` says which messages are for Rumi: those that mention it (`mention`), also replies to its messages
+    (`reply`), or all messages of people who may talk to it (`all`). Commands and buttons always are. `note`
+    is part of the group's prompts. In the `quiet` hours, in the group's time zone, Rumi sends there nothing
+    by itself: it keeps results of tasks and schedules until the end of these hours. It answers silently.
+    """
+
+    listen: Literal["mention", "reply", "all"] = "reply"
+    note: Annotated[str, _checked(_check_note)] = ""
+    quiet: Annotated[str, _checked(_check_quiet)] = ""
+
+
 class LogSection(Section):
     """`[log]`: the size at which a log is rotated, and the number of rotated logs to retain."""
 
@@ -821,4 +846,5 @@ class Settings(Section):
     mcp: dict[Annotated[str, _checked(_check_mcp_name)], McpSection] = {}
     people: dict[Annotated[str, _checked(_check_server_name)], PersonSection] = {}
     roles: dict[Annotated[str, _checked(_check_server_name)], RoleSection] = {}
+    groups: dict[Annotated[str, _checked(_check_group)], GroupSection] = {}
     log: LogSection = LogSection.model_construct()

@@ -123,6 +123,46 @@ def usage_text(
     return "\n".join(lines)
 
 
+def group_usage(
+    language: Language,
+    rows: Sequence[tuple[str, str, str, str, str, Sequence[tuple[str, str, str]]]],
+    *,
+    everybody: bool,
+    more: int = 0,
+) -> str:
+    """Return what each person has used in a group: tokens and money of today, then of this month.
+
+    Each row begins with the person's name, which is empty for what the group itself has used. At its end, the
+    row has the period, the amount left and the limit of each of the person's budgets. `more` is the number of
+    people who are left out. If `everybody` is False, only the reader's own usage is shown.
+    """
+    lines = [
+        gettext(language, "In this group, by person:")
+        if everybody
+        else gettext(language, "Yours, in this group:")
+    ]
+    for name, tokens, money, month_tokens, month_money, left in rows:
+        who = f"`{name.replace('`', chr(39))}`" if name else gettext(language, "nobody in particular")
+        line = gettext(
+            language,
+            "- {who}: today {tokens}, {money}; this month {month_tokens}, {month_money}",
+            who=who,
+            tokens=tokens,
+            money=money,
+            month_tokens=month_tokens,
+            month_money=month_money,
+        )
+        for period, rest, most in left:
+            when = {"day": gettext(language, "today")}.get(period, gettext(language, "this month"))
+            line += gettext(language, "; left {when}: {rest} of {most}", when=when, rest=rest, most=most)
+        lines.append(line)
+    if not rows:
+        lines.append(gettext(language, "- nothing this month"))
+    if more:
+        lines.append(gettext(language, "- and {more} more", more=more))
+    return "\n".join(lines)
+
+
 def usage_columns(language: Language, by: str) -> tuple[str, ...]:
     """Return the column titles of the table that `rumi usage` prints."""
     first = {

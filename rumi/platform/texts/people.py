@@ -1,8 +1,9 @@
 """Texts that tell people their role, the role's rights, and the facts that they share with a group."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
-from rumi.platform.texts.formats import number
+from rumi.platform.texts.formats import day_and_month, number
 from rumi.texts import Language, gettext
 
 
@@ -75,6 +76,86 @@ def person_line(
         of_bots=of_bots,
         tokens=number(language, tokens),
         usd=number(language, usd, 4),
+    )
+
+
+def group_people(
+    language: Language,
+    members: Sequence[tuple[str, str, str, int, datetime]],
+    *,
+    more: int,
+    others: Sequence[str],
+    listen: str,
+    quiet: str,
+) -> str:
+    """Return the people who have written to the assistant in a group, and how others can join them.
+
+    Each row of `members` has a person's configured name (or ""), role ("" for people who may not talk any
+    more), the name that they chose on Telegram, their id there (0: not shown), and when they first wrote.
+    `more` is the number of people who are left out. `others` are the names of people who may talk to the
+    assistant and have not written in the group. `listen` and `quiet` are the group's settings.
+    """
+    lines = [gettext(language, "👥 People who have written to me in this group:")]
+    for name, role, chosen, id, since in members:
+        # As code, a name is no link and no mention, which would notify its bearer.
+        calls = gettext(language, "calls themselves {chosen}", chosen=_code(chosen))
+        who = f"{_code(name)}, {calls}" if name else calls
+        number = f" (id {id})" if id else ""
+        right = _code(role) if role else gettext(language, "may not talk to me any more")
+        lines.append(
+            gettext(
+                language,
+                "- {who}{number}: {right}, since {day}",
+                who=who,
+                number=number,
+                right=right,
+                day=f"{day_and_month(language, since)} {since.year}",
+            )
+        )
+    if not members:
+        lines.append(gettext(language, "- nobody yet"))
+    if more:
+        lines.append(gettext(language, "- and {more} more", more=more))
+    if others:
+        names = ", ".join(map(_code, others))
+        lines.append(gettext(language, "May talk to me too, and has not written here: {names}", names=names))
+    heard = {
+        "mention": gettext(language, "Here I hear commands, and messages that mention me."),
+        "reply": gettext(language, "Here I hear commands, messages that mention me, and replies to mine."),
+        "all": gettext(language, "Here I answer every message of people who may talk to me."),
+    }[listen]
+    lines.append("")
+    lines.append(
+        gettext(
+            language,
+            "Telegram gives bots no list of a group's members, so who has written nothing to me is missing.",
+        )
+    )
+    lines.append(heard)
+    if quiet:
+        lines.append(
+            gettext(
+                language,
+                "From {quiet} I send nothing here by myself, and answer without a sound.",
+                quiet=quiet.replace("-", "–"),
+            )
+        )
+    lines.append(
+        gettext(
+            language,
+            "To add somebody: when they write to me, I tell them their id. Then, on the server: "
+            "`rumi people add NAME --telegram ID --role member`.",
+        )
+    )
+    return "\n".join(lines)
+
+
+def people_in_groups_only(language: Language) -> str:
+    """Return the reply to `/people` outside of groups."""
+    return gettext(
+        language,
+        "`/people` lists the people of a group: send it there. On the server, `rumi people list` lists "
+        "everybody.",
     )
 
 

@@ -235,6 +235,7 @@ _COMMANDS: tuple[tuple[str, Text], ...] = (
     ("/yes", Text("allows what a scheduled turn has left undone: `/yes 1`, `/yes 1 no 2`")),
     ("/no", Text("refuses it: `/no 1`")),
     ("/whoami", Text("who you are, your role and your budget")),
+    ("/people", Text("in a group: who may talk to me, and who has")),
     ("/share", Text("in a group: shares a fact of yours, `/share KEY`")),
     ("/unshare", Text("takes it back: `/unshare KEY`")),
 )

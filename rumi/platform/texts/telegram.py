@@ -73,6 +73,20 @@ def serving(language: Language, bot: str, users: int) -> str:
     )
 
 
+def deaf_in_groups(name: str) -> Text:
+    """Say that Telegram keeps from the bot what a group's settings want it to hear."""
+    return Text(
+        'a group has listen = "all", and Telegram keeps other messages of groups from @{name}', name=name
+    )
+
+
+HEAR_ALL = Text(
+    "Switch the bot's privacy mode off with @BotFather (/setprivacy), then remove the bot from the group and "
+    "add it again; or make the bot an admin of the group."
+)
+"""What to do about a bot that is `deaf_in_groups`."""
+
+
 def answer_button(language: Language, yes: bool) -> str:
     """Return the text of a button below a question."""
     return gettext(language, "✅ Yes") if yes else "❌ No"

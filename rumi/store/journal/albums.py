@@ -9,7 +9,7 @@ from rumi.store.steps import Transaction
 
 FIELDS = (
     *("chat", "text", "language", "admin", "origin", "answer", "user", "channel", "album", "addressed"),
-    "sent",
+    *("sent", "author"),
 )
 
 

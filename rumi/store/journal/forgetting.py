@@ -122,6 +122,7 @@ def delete_chat(transaction: Transaction, chat: str) -> bool:
         "summaries",
         "episodes",
         "titles",
+        "members",
         "tainted_files",
         "parked",
         "schedules",
@@ -161,7 +162,7 @@ def forget_chat(transaction: Transaction, chat: str, before: int) -> bool:
             return True
     if forget_workspace(transaction, chat):
         return True
-    for table in ("summaries", "episodes", "parked", "titles", *UNDO):
+    for table in ("summaries", "episodes", "parked", "titles", "members", *UNDO):
         transaction.db.execute(f"DELETE FROM {table} WHERE chat = ?", (chat,))
     return False
 

@@ -13,6 +13,7 @@ from rumi.store.journal.history import (
     session_of,
     taint_of,
 )
+from rumi.store.journal.members import note_member
 from rumi.store.journal.outbox import insert_reply, mark_parts
 from rumi.store.journal.parked import buttons_json, in_words, load_parked
 from rumi.store.journal.records import (
@@ -87,6 +88,8 @@ def _accept_new(message: Incoming, transaction: Transaction) -> Incoming | None:
             return None
     if message.moved is not None:
         _note_move(transaction, *message.moved)
+    if message.author and message.user is not None:
+        note_member(transaction, message.chat, message.user, message.author)
     if message.corrects:
         return _correct(message, transaction) or Incoming(message.update)
     if message.album:

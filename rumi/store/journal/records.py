@@ -184,6 +184,7 @@ class Incoming:
     - `admin`: the sender may see the state of the whole process.
     - `origin`: the source's number of the message.
     - `user`: the source's number of the sender.
+    - `author`: the name that the sender has chosen at the source, if others write in the chat too.
     - `answer`: the final reply, which is stored with the message; then the chat does not receive the message.
     - `moved`: the chat id of a moved group, and the chat id that the group's new number would have.
     - `unattended`: no front end shows the reply. The reply counts as delivered, unless it also answers a
@@ -225,6 +226,7 @@ class Incoming:
     attachments: tuple[Attachment, ...] = ()
     answer: str | None = None
     user: int | None = None
+    author: str = ""
     moved: tuple[str, str] | None = None
     unattended: bool = False
     apart: bool = False

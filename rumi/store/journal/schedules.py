@@ -170,8 +170,11 @@ def delete_schedule(transaction: Transaction, id: int, turn: str = "", chat: str
 
 @step(reads=True)
 def due_schedules(transaction: Transaction, upto: float) -> tuple[ScheduleRecord, ...]:
-    """Return a slice of the active schedules that fire at or before `upto`, earliest first."""
-    which = f"state = 'active' AND next_at <= ?{mine(transaction)} ORDER BY next_at, id LIMIT ?"
+    """Return a slice of the active schedules that fire at or before `upto`, earliest first.
+
+    Those that quiet hours held back are in the order of the times for which they were meant.
+    """
+    which = f"state = 'active' AND next_at <= ?{mine(transaction)} ORDER BY next_at, instant, id LIMIT ?"
     return _schedules(transaction, which, upto, SLICE)
 
 

@@ -121,6 +121,14 @@ CREATE TABLE moved (             -- groups that their channel calls by another n
     old TEXT NOT NULL,           -- the chat's id, for ever
     new TEXT NOT NULL UNIQUE     -- the id that the new number would have: it leads to the chat
 );
+CREATE TABLE members (           -- people who have written to the bot in a group
+    chat  TEXT NOT NULL,
+    user  INTEGER NOT NULL,      -- what their source calls them
+    name  TEXT NOT NULL,         -- what they call themselves there
+    since REAL NOT NULL,
+    seen  REAL NOT NULL,
+    PRIMARY KEY (chat, user)
+) WITHOUT ROWID;
 CREATE TABLE titles (            -- what the owner of a chat calls it
     chat  TEXT PRIMARY KEY,
     title TEXT NOT NULL
@@ -553,6 +561,10 @@ ALTER TABLE messages ADD COLUMN resumed INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE messages ADD COLUMN corrects INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE messages ADD COLUMN asking TEXT NOT NULL DEFAULT '';
 CREATE TABLE voices (chat TEXT PRIMARY KEY, answers TEXT NOT NULL);
+CREATE TABLE members (
+    chat TEXT NOT NULL, user INTEGER NOT NULL, name TEXT NOT NULL, since REAL NOT NULL, seen REAL NOT NULL,
+    PRIMARY KEY (chat, user)
+) WITHOUT ROWID;
 """,
 }
 """SQL statements that upgrade each version to the next one."""

@@ -126,7 +126,8 @@ class ScheduleClock(Actor[Never]):
         now, firings, moves = self._now(), [], []
         for schedule in due:
             try:
-                planned = plan(schedule, now, self._schedules.quiet, self._schedules.task_of)
+                quiet = self._schedules.quiet_of(schedule.chat)
+                planned = plan(schedule, now, quiet, self._schedules.task_of)
             except Exception as error:  # one schedule's failure must not keep the others from firing
                 logger.error("schedule %d cannot fire and is paused", schedule.id, exc_info=error)
                 await self._ask(set_schedule(schedule.id, "paused"))

@@ -15,7 +15,7 @@ from rumi.chats.hub import Hub
 from rumi.chats.people.people import People
 from rumi.errors import RumiError, UsageError
 from rumi.platform.chat_ids import ChatIds
-from rumi.platform.config.schema import SchedulesSection
+from rumi.platform.config.schema import GroupSection, SchedulesSection
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.texts import schedules as schedule_texts
 from rumi.platform.texts.translation import error_text
@@ -24,7 +24,7 @@ from rumi.store.journal.schedules import fire_schedules
 from rumi.store.journal.transaction import JournalMessage
 from rumi.tasks.schedules.firing import MakeTask, in_words, next_in_words, research_of, work
 from rumi.tasks.schedules.stored import StoredSchedules, bot_of
-from rumi.tasks.schedules.times import NotATime
+from rumi.tasks.schedules.times import NotATime, QuietHours, quiet_hours
 from rumi.tasks.schedules.when import read_when_and_text
 from rumi.tasks.tasks import Tasks
 from rumi.texts import Language, gettext
@@ -44,7 +44,7 @@ class ScheduleServices:
 
     `wake` delivers a stored message to its chat. `bot` returns the task that a schedule of a bot starts; it
     is None if there are no bots. `has_bot` returns True for the name of a bot. `stays` means that this
-    process keeps running without attached clients.
+    process keeps running without attached clients. `group_of` returns the settings of the group of a chat.
     """
 
     journal: ActorRef[JournalMessage]
@@ -59,6 +59,7 @@ class ScheduleServices:
     has_bot: Callable[[str], bool] = lambda name: False
     stays: bool = True
     people: People = field(default_factory=People)
+    group_of: Callable[[str], GroupSection] = lambda chat: GroupSection()
 
 
 class Schedules(StoredSchedules):
@@ -72,6 +73,11 @@ class Schedules(StoredSchedules):
         self.fired = trio.Event()
         self.taken_over = False
         self._firing = trio.Lock()
+
+    @override
+    def quiet_of(self, chat: str) -> QuietHours | None:
+        """Return the quiet hours of a chat: those of its group, or else those of all schedules."""
+        return quiet_hours(self.services.group_of(chat).quiet) or super().quiet_of(chat)
 
     @override
     def most_of(self, schedule: ScheduleRecord) -> tuple[int | None, tuple[int, ...]]:

@@ -25,7 +25,7 @@ from rumi.store.journal.schedules import (
     zone_of,
 )
 from rumi.tasks.schedules.firing import in_words
-from rumi.tasks.schedules.times import NotATime, following, named_zone, quiet_hours
+from rumi.tasks.schedules.times import NotATime, QuietHours, following, named_zone, quiet_hours
 from rumi.tasks.schedules.when import After, Every, When, meant
 from rumi.texts import Language
 
@@ -61,7 +61,7 @@ class StoredSchedules:
         self._ask = ask
         self._has_bot = has_bot
         self._limits = limits or SchedulesSection()
-        self.quiet = quiet_hours(self._limits.quiet)
+        self._quiet = quiet_hours(self._limits.quiet)
         self._now = now
 
     def checked(self, new: ScheduleRecord) -> ScheduleRecord:
@@ -112,7 +112,8 @@ class StoredSchedules:
             raise _over(instant, asked_at, now, zone, new.language)
         if instant - now > FAR_S:
             raise UsageError("This time is too far ahead.", "Give a time within five years.")
-        next_at = instant if self.quiet is None else self.quiet.until(instant, zone)
+        quiet = self.quiet_of(new.chat)
+        next_at = instant if quiet is None else quiet.until(instant, zone)
         schedule = replace(new, cron=cron, zone=zone, instant=instant, next_at=next_at)
         mine, users = self.most_of(schedule)
         most = self._limits.max_per_owner
@@ -124,6 +125,10 @@ class StoredSchedules:
             )
         self.changed()
         return stored
+
+    def quiet_of(self, chat: str) -> QuietHours | None:
+        """Return the hours in which no schedule of a chat fires; None if there are none."""
+        return self._quiet
 
     def most_of(self, schedule: ScheduleRecord) -> tuple[int | None, tuple[int, ...]]:
         """Return the maximum number of schedules for a schedule's user, and the user's ids in their channel.

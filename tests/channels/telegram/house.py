@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import trio
 
-from actors import ChildSpec, Supervisor
+from actors import ActorRef, ChildSpec, Supervisor
 from rumi.agent.tool import Question, Tool, ToolResult
 from rumi.channels.telegram.channel import Telegram
 from rumi.channels.telegram.receiving.reading import Who
@@ -26,6 +26,7 @@ from rumi.chats.speaking import SpeechService
 from rumi.models.model import Emit, ModelRequest, Reply, ToolCall, ToolSpec
 from rumi.models.speech import Speaks
 from rumi.platform.chat_ids import BUILT_IN
+from rumi.platform.config.groups import Groups
 from rumi.platform.config.schema import ChatSection, SessionSection, Settings
 from rumi.platform.home import Home
 from rumi.platform.logs.audit import AuditLog
@@ -33,6 +34,7 @@ from rumi.platform.redact import Redactor
 from rumi.platform.texts.voice import Spoken
 from rumi.store.journal.actor import Journal
 from rumi.store.journal.records import Attachment
+from rumi.store.journal.transaction import JournalMessage
 from tests.channels.telegram.sending import bot_in_memory
 from tests.chats.house import FunctionModel, InlineOffload, MemorySandboxes, limited, queueing
 from tests.fakes.bot_api import BotApi
@@ -101,6 +103,7 @@ class TelegramHouse:
     root: Supervisor
     telegram: Telegram
     fact_extraction: FactExtraction
+    journal: ActorRef[JournalMessage]
 
     async def until(self, condition: Any, within_s: float = 30) -> None:
         """Wait until something holds on this Telegram."""
@@ -142,6 +145,7 @@ async def telegram_house(
     speaker: Speaks | None = None,
     files: Any = None,
     spoken: Spoken = "to_voice",
+    groups: Groups | None = None,
     add: Callable[..., object] = lambda root, inbox, journal, hub: None,
 ) -> AsyncIterator[TelegramHouse]:
     """Start it on a folder; leaving it is an orderly stop, and the folder keeps the journal.
@@ -150,7 +154,7 @@ async def telegram_house(
     """
     home = Home(path)
     (path / "logs").mkdir(exist_ok=True)
-    who = Who(frozenset({ANA, BEN}))
+    who = Who(frozenset({ANA, BEN}), groups=groups or Groups())
     telegram = telegram or Telegram()
     bot = bot_in_memory(api)
     telegram.connect(bot, who, cast(Any, files), home, voice=files is not None, speaker=speaker)
@@ -194,6 +198,6 @@ async def telegram_house(
     add(root, inbox, journal, hub)
     try:
         async with root.running():
-            yield TelegramHouse(api, inbox, sending, root, telegram, services.fact_extraction)
+            yield TelegramHouse(api, inbox, sending, root, telegram, services.fact_extraction, journal)
     finally:
         audit.close()

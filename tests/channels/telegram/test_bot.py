@@ -49,7 +49,7 @@ def served() -> AbstractAsyncContextManager[TelegramServer]:
 
 async def test_the_bot_introduces_itself() -> None:
     async with served() as server, open_bot(TOKEN, server.root) as bot:
-        assert await introduce(bot) == Me(7_000_000_001, "rumi_test_bot")
+        assert await introduce(bot) == Me(7_000_000_001, "rumi_test_bot", reads_groups=True)
 
 
 async def test_a_slash_at_the_end_of_the_root_changes_nothing() -> None:

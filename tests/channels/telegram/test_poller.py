@@ -449,7 +449,7 @@ async def test_who_the_bot_is_is_asked_with_patience(
         await trio.sleep(0.5)
         assert poller.activity().startswith("waits ")
         await inbox.got("hello", within_s=60)
-        assert poller.memory.me == Me(7_000_000_001, "rumi_test_bot")
+        assert poller.memory.me == Me(7_000_000_001, "rumi_test_bot", reads_groups=True)
 
 
 async def test_a_worker_that_was_not_to_poll_while_it_asked_who_the_bot_is_polls_later(

@@ -103,11 +103,12 @@ async def say(
     *attachments: Attachment,
     admin: bool = False,
     model: str = "",
+    author: str = "",
 ) -> str:
     """Send a message of a person's, as their channel does, and return its final reply."""
     said = Incoming(
         Update("telegram", next(_numbers)), chat, text, user=user, admin=admin, attachments=attachments,
-        model=model,
+        model=model, author=author,
     )  # fmt: skip
     with home.services.hub.listening(chat) as events:
         assert await home.inbox.accept_all([said]) == [True]

@@ -235,6 +235,23 @@ async def test_keys_are_tried_only_where_that_is_asked_for(
         assert "wrong" not in str(checks)
 
 
+@pytest.mark.parametrize(
+    ("listen", "privacy", "verdict"),
+    [("all", True, "warning"), ("all", False, "ok"), ("reply", True, "ok"), ("mention", True, "ok")],
+)
+async def test_a_bot_that_cannot_hear_what_a_group_wants_heard_is_a_warning(
+    home: Home, monkeypatch: pytest.MonkeyPatch, listen: str, privacy: bool, verdict: str
+) -> None:
+    (home.root / "config.toml").write_text(f'[groups.-100777]\nlisten = "{listen}"\n')
+    async with serve_telegram() as telegram:
+        telegram.api.privacy = privacy
+        for name, value in {"TELEGRAM_TOKEN": TOKEN, "TELEGRAM_BASE_URL": telegram.root}.items():
+            monkeypatch.setenv(name, value)
+        check = by_name(await examine(home, ask_servers=True), "telegram online")
+    assert check.verdict == verdict
+    assert ("/setprivacy" in (check.fix or "")) == (verdict == "warning")
+
+
 @pytest.mark.parametrize(("off_s", "verdict"), [(0, "ok"), (-3600, "failure"), (3600, "failure")])
 async def test_the_clock_is_compared_with_a_servers(off_s: int, verdict: str) -> None:
     from rumi.cli.doctor.online import clock

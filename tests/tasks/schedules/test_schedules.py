@@ -12,7 +12,8 @@ import trio.testing
 from rumi.chats.events import Replied
 from rumi.errors import RumiError, UsageError
 from rumi.models.model import Emit, ModelError, ModelRequest, Reply
-from rumi.platform.config.schema import SchedulesSection
+from rumi.platform.config.groups import Groups
+from rumi.platform.config.schema import GroupSection, SchedulesSection
 from rumi.store.journal.records import ScheduleRecord
 from rumi.tasks.schedules.times import instant_of
 from rumi.tasks.schedules.when import After, Every, On
@@ -248,6 +249,27 @@ async def test_a_fire_in_quiet_hours_waits_for_their_end_and_comes_once(
             assert abs(wall() - instant_of(datetime(2026, 11, 24, 8, 0), MADRID)) < 1
             assert await next_reply(events) == "⏰ often"
             assert abs(wall() - instant_of(datetime(2026, 11, 24, 8, 20), MADRID)) < 1
+
+
+async def test_a_group_has_quiet_hours_of_its_own_and_what_waited_comes_in_order(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    wall = Wall(instant_of(datetime(2026, 11, 23, 22, 50), MADRID))
+    groups = Groups({"-100": GroupSection(quiet="23:00-06:00")})
+    more = {"schedule_limits": SchedulesSection(quiet="23:00-08:00"), "group_of": groups.of}
+    async with house(tmp_path, echo, now=wall, **more) as home:
+        for chat in ("tg-100", "tg-100_5", "tg-200"):
+            await home.ask("/timezone Europe/Madrid", chat=chat)
+        later = [await home.ask(f"/remind in {hours} hours: {hours}", chat="tg-100") for hours in (3, 2, 1)]
+        assert all("In quiet hours: it comes Tuesday 24 November 2026, 06:00" in text for text in later)
+        assert "06:00" in await home.ask("/remind in 30 minutes: topic", chat="tg-100_5")
+        assert "08:00" in await home.ask("/remind in 30 minutes: other", chat="tg-200")
+        with home.services.hub.listening() as events:
+            said = [await next_reply(events) for _ in range(4)]
+            assert abs(wall() - instant_of(datetime(2026, 11, 24, 6, 0), MADRID)) < 1
+            assert [text for text in said if text != "⏰ topic"] == ["⏰ 1", "⏰ 2", "⏰ 3"]
+            assert await next_reply(events) == "⏰ other"
+            assert abs(wall() - instant_of(datetime(2026, 11, 24, 8, 0), MADRID)) < 1
 
 
 async def test_a_clock_that_goes_back_repeats_no_instant_and_silences_nothing(

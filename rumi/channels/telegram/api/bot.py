@@ -77,10 +77,15 @@ class TokenRefused(ConfigError):
 
 @dataclass(frozen=True, slots=True)
 class Me:
-    """The bot's identity. `username` has no @, and is empty if Telegram sent none."""
+    """The bot's identity. `username` has no @, and is empty if Telegram sent none.
+
+    `reads_groups` is False if Telegram keeps from the bot the messages of groups that are not addressed to it
+    (its "privacy mode"). A bot that is an admin of a group gets all messages there.
+    """
 
     id: int
     username: str
+    reads_groups: bool = False
 
 
 @asynccontextmanager
@@ -176,11 +181,12 @@ async def introduce(bot: Bot, variable: str = VARIABLE) -> Me:
         raise TokenRefused(variable) from None
     except (TypeError, AttributeError):  # the response was not a user
         raise NetworkError(NO_ANSWER) from None
-    return Me(user.id, user.username if isinstance(user.username, str) else "")
+    username = user.username if isinstance(user.username, str) else ""
+    return Me(user.id, username, user.can_read_all_group_messages is True)
 
 
-async def bot_name(token: str, base_url: str | None) -> str:
-    """Ask Telegram once for the bot's user name, and return it without the @.
+async def ask_who(token: str, base_url: str | None) -> Me:
+    """Ask Telegram once for the bot's identity.
 
     Raises:
         ConfigError: Telegram does not know the token, or `base_url` is not the URL of a server.
@@ -188,7 +194,7 @@ async def bot_name(token: str, base_url: str | None) -> str:
     """
     async with open_bot(token, base_url) as bot:
         try:
-            return (await introduce(bot)).username
+            return await introduce(bot)
         except TelegramError as error:
             words = in_words(error)
     raise RumiError(

@@ -141,18 +141,25 @@ def _attachment(kind: Literal["file", "voice"], file: Fields, name: str, media_t
 
 _COMMAND: Final = re.compile(r"/([A-Za-z_][A-Za-z0-9_-]*)(?:@(\w+))?(?=\s|$)")
 
+_OTHER_BOT: Final = re.compile(r"\s*@\w*bot\b", re.IGNORECASE)
+"""The name of a bot at the beginning of a text. The names of all bots on Telegram end with `bot`."""
+
 
 @dataclass(frozen=True, slots=True)
 class MessageText:
     """The text of a message, without mentions of the bot and without the bot's name after a command.
 
     `addressed` is True if the text mentions the bot or is a command for this bot. `other_bot` is True if the
-    text is a command for another bot.
+    text is a command for another bot. `command` is True if the text is a command. `for_others` is True if
+    the text is probably for another bot: it begins with that bot's name, or is a command that Rumi does not
+    have.
     """
 
     text: str
     addressed: bool
     other_bot: bool = False
+    command: bool = False
+    for_others: bool = False
 
 
 def text_of(message: Fields) -> str:
@@ -169,12 +176,13 @@ def read_words(message: Fields, me: Me) -> MessageText:
     text, mentioned = read_entities(raw_text, entities, me, message.get("link_preview_options"))
     command = _COMMAND.match(text)
     if command is None:
-        return MessageText(text, mentioned)
+        return MessageText(text, mentioned, for_others=not mentioned and bool(_OTHER_BOT.match(text)))
     name, target = command[1], command[2]
     if target is None:
-        return MessageText(text, mentioned or name.lower() in COMMAND_NAMES)
+        addressed = mentioned or name.lower() in COMMAND_NAMES
+        return MessageText(text, addressed, command=True, for_others=not addressed)
     if me.username and target.casefold() == me.username.casefold():
-        return MessageText(f"/{name}{text[command.end() :]}", addressed=True)
+        return MessageText(f"/{name}{text[command.end() :]}", addressed=True, command=True)
     return MessageText(text, mentioned, other_bot=True)
 
 

@@ -9,6 +9,7 @@ import trio
 from rumi.channels.telegram.address import Moves
 from rumi.channels.telegram.api.bot import Me
 from rumi.channels.telegram.messages import Say
+from rumi.channels.telegram.receiving.comments import Comments
 from rumi.channels.telegram.receiving.presses import Presses, read_presses
 from rumi.channels.telegram.receiving.reading import Stranger, Who, read_batch
 from rumi.channels.telegram.receiving.strangers import Strangers
@@ -71,6 +72,7 @@ class Intake:
         self._hears = hears
         self._know_moves = know_moves
         self._say = say
+        self._comments = Comments()
         self._notified: set[str] = set()  # chats that know that their messages wait at Telegram
 
     async def take(self, updates: Sequence[RawUpdate], me: Me, start: Start, *, apart: bool = False) -> bool:
@@ -88,7 +90,10 @@ class Intake:
         moves = moves_in(updates)
         for move in moves.values():  # before reading any message: a batch may have them in any order
             self._moves.note_move(*move)
-        read = read_batch(updates, me, self.who, self._moves, hears=self._hears, apart=apart)
+        self._comments.now = trio.current_time()
+        read = read_batch(
+            updates, me, self.who, self._moves, hears=self._hears, apart=apart, comments=self._comments
+        )
         moved = {
             number: (self._moves.chat_of(old), self._moves.chat_of(new))
             for number, (old, new) in moves.items()

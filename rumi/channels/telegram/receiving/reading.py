@@ -6,13 +6,20 @@ name, because people choose their names freely.
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from rumi.channels.telegram.address import Moves, TelegramAddress
 from rumi.channels.telegram.api.bot import Me
 from rumi.channels.telegram.callback import button_in
-from rumi.channels.telegram.receiving.authors import chat_speaking_in, fields_in, made_by, person_in
+from rumi.channels.telegram.receiving.authors import (
+    chat_speaking_in,
+    fields_in,
+    made_by,
+    person_in,
+    user_name,
+)
+from rumi.channels.telegram.receiving.comments import Comments
 from rumi.channels.telegram.receiving.content import MessageText, content_of, read_words, text_of
 from rumi.channels.telegram.receiving.kinds import location_of
 from rumi.channels.telegram.receiving.references import answered_in, references_in
@@ -28,6 +35,7 @@ from rumi.channels.telegram.receiving.updates import (
     text_or_none,
     update_of,
 )
+from rumi.platform.config.groups import Groups
 from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts import telegram as telegram_texts
 from rumi.platform.texts.language import LanguageSetting, known_language
@@ -44,7 +52,7 @@ _GROUPS: Final = ("group", "supergroup")
 
 @dataclass(frozen=True, slots=True)
 class Who:
-    """Users who may talk to the bot, and the languages of the bot's answers.
+    """Users who may talk to the bot, the languages of the bot's answers, and the settings of groups.
 
     Admins may talk even if they are not in `allowed`. `language` is the configured language. If it is "auto"
     and Telegram does not report a user's language, `default` is used.
@@ -54,6 +62,7 @@ class Who:
     admins: frozenset[int] = frozenset()
     language: LanguageSetting = "auto"
     default: Language = "en"
+    groups: Groups = field(default_factory=Groups)
 
     def may_talk(self, user: int) -> bool:
         """Return True if this user is allowed to talk to the bot."""
@@ -92,8 +101,10 @@ Read: TypeAlias = Incoming | Stranger
 class _TelegramMessage:
     """A message from a person. `addressed` is True if the message is meant for the bot.
 
-    Messages with the same `album` belong to one album. `anonymous` is True if the message was sent in the
-    name of a group or a channel. `corrects` is True for the new version of an edited message.
+    Messages with the same `album` belong to one album. `comments` is True if the message may comment on a
+    forwarded message or a file that follows it, `handed` if it is such a message; see `Comments`. `anonymous`
+    is True if the message was sent in the name of a group or a channel. `corrects` is True for the new
+    version of an edited message.
     """
 
     update: int
@@ -110,12 +121,22 @@ class _TelegramMessage:
     button: str
     sent: float
     place: tuple[float, float] | None
+    comments: bool
+    handed: bool
+    author: str
     anonymous: bool = False
     corrects: bool = False
 
 
 def read_batch(
-    updates: Sequence[RawUpdate], me: Me, who: Who, moves: Moves, *, hears: bool, apart: bool = False
+    updates: Sequence[RawUpdate],
+    me: Me,
+    who: Who,
+    moves: Moves,
+    *,
+    hears: bool,
+    apart: bool = False,
+    comments: Comments | None = None,
 ) -> list[Read]:
     """Return the interpretation of each update, in order.
 
@@ -127,11 +148,16 @@ def read_batch(
     received again with one more message, it counts as new and is not dropped with the known updates. An
     unreadable update is ignored, and logged without its content. An update that occurs twice counts once.
     `apart` is True if the messages of an album arrive one by one; each is then read as a part of the album.
+    `comments` remembers who has addressed the bot in earlier batches.
     """
+    comments = Comments() if comments is None else comments
     once: dict[int, RawUpdate] = {}
     for update in updates:
         once.setdefault(number_of(update), update)
-    incoming = [_read_raw(update, me, who, moves, hears) for update in once.values()]
+    incoming = [
+        None if received is None else _with_comment(received, who, comments)
+        for received in (_read_raw(update, me, who, moves, hears) for update in once.values())
+    ]
     albums: dict[tuple[object, ...], list[_TelegramMessage]] = {}
     for received in incoming:
         if received is not None:
@@ -151,6 +177,18 @@ def _read_raw(update: RawUpdate, me: Me, who: Who, moves: Moves, hears: bool) ->
     except OddField as error:  # counts as read; otherwise Telegram would deliver it forever
         logger.warning("update %d could not be read: %s", number_of(update), error)
         return None
+
+
+def _with_comment(received: _TelegramMessage, who: Who, comments: Comments) -> _TelegramMessage:
+    """Return the message as addressed to the bot if its sender has just commented on it for the bot."""
+    if received.private or received.corrects or not who.may_talk(received.user):
+        return received
+    place = (received.address.chat, received.user)
+    if received.addressed:
+        comments.note(place, int(received.sent), comments=received.comments)
+    elif comments.belongs(place, int(received.sent), received.update, handed=received.handed):
+        return replace(received, addressed=True)
+    return received
 
 
 def _album_key(received: _TelegramMessage) -> tuple[object, ...]:
@@ -194,6 +232,13 @@ def _message_in(update: RawUpdate, me: Me, who: Who, moves: Moves, hears: bool) 
         return None
     topic = number(message, "message_thread_id") if flag(message, "is_topic_message") else None
     there = TelegramAddress(number(chat, "id"), topic)
+    listen = who.groups.of(*moves.names_of(there)).listen
+    addressed = private or words.addressed or bool(button)
+    if listen != "mention":
+        addressed = addressed or _answers_bot(message, me)
+    if listen == "all" and who.may_talk(number(sender, "id")):
+        addressed = addressed or not (words.for_others or _answers_other_bot(message, me))
+    album = text_or_none(message, "media_group_id")
     return _TelegramMessage(
         update=number_of(update),
         message=number(message, "message_id") if moves.now(there.number) == there.number else 0,
@@ -202,11 +247,14 @@ def _message_in(update: RawUpdate, me: Me, who: Who, moves: Moves, hears: bool) 
         private=private,
         language=language,
         text=words.text,
-        addressed=private or words.addressed or bool(button) or _answers_bot(message, me),
+        addressed=addressed,
         attachments=tuple(attachments),
         answer=content.answer,
-        album=text_or_none(message, "media_group_id") if edited is None else None,
+        album=album if edited is None else None,
         button=button,
+        comments=not (words.command or button or album),
+        handed=message.get("forward_origin") is not None or bool(content.attachments or content.text),
+        author=user_name(sender),
         anonymous=person is None,
         corrects=edited is not None,
         sent=_sent_at(message),
@@ -245,6 +293,12 @@ def _answers_bot(message: Fields, me: Me) -> bool:
     """Return True if the message replies to a message of the bot."""
     replied = answered_in(message)
     return replied is not None and fields_in(replied, "from").get("id") == me.id
+
+
+def _answers_other_bot(message: Fields, me: Me) -> bool:
+    """Return True if the message replies to a message of another bot."""
+    author = fields_in(answered_in(message) or {}, "from")
+    return flag(author, "is_bot") and author.get("id") != me.id
 
 
 def _judge(received: Sequence[_TelegramMessage], who: Who, *, apart: bool) -> Read | None:
@@ -292,6 +346,7 @@ def _as_incoming(received: _TelegramMessage, who: Who) -> Incoming:
         user=received.user,
         button=received.button,
         addressed=received.addressed,
+        author="" if received.private else received.author,
         corrects=received.corrects,
         sent=received.sent,
         place=received.place,

@@ -27,6 +27,7 @@ from rumi.channels.telegram.sending.delivery import (
 from rumi.channels.telegram.sending.destination import Destination
 from rumi.channels.telegram.sending.preview import Preview, PreviewTimes
 from rumi.channels.telegram.sending.questions import Questions
+from rumi.channels.telegram.sending.quiet import QuietGroups
 from rumi.channels.telegram.sending.uploads import Upload
 from rumi.chats.events import ChatEvent, Replied, TurnState
 from rumi.store.journal.outbox import mark_undeliverable, undelivered_replies
@@ -41,6 +42,9 @@ R = TypeVar("R")
 
 ATTEMPTS = 3
 """Number of unexpected errors after which a reply is abandoned."""
+
+LOOK_AGAIN_S = 60.0
+"""Maximum time between two looks at the clock, in seconds, while replies wait for the end of quiet hours."""
 
 JOURNAL_PAUSE_S = 1.0
 """Pause before the journal is asked again, in seconds: the journal may be restarting."""
@@ -83,8 +87,11 @@ class ChatOutbox:
         random: Random,
         pace: PreviewTimes,
         patience: DeliveryTimes,
+        quiet: QuietGroups,
     ) -> None:
         self.chat = chat
+        self._quiet = quiet
+        self._holds = False  # replies wait in the journal for the end of the group's quiet hours
         self.driving = trio.CancelScope()
         self.questions = Questions(
             to,
@@ -195,13 +202,19 @@ class ChatOutbox:
 
     async def run(self) -> None:
         """Send until nothing is left to send and no turn runs."""
+        await self._quiet.learn(self.chat)
         while True:
             self._woken = trio.Event()
             # The event was replaced before this check: what arrives after the check wakes the wait below.
             if self._queue:
                 await self._next(self._queue.popleft())
-            elif self._turn is not None or self.questions:
-                with trio.move_on_after(self._pace.silence_s):
+            elif self._holds and not self._quiet.left_s(self.chat):
+                self._holds = False
+                self.look()
+            elif self._turn is not None or self.questions or self._holds:
+                # The clock may be set during quiet hours, so it is looked at again before their end.
+                quiet_s = min(self._quiet.left_s(self.chat), LOOK_AGAIN_S) if self._holds else inf
+                with trio.move_on_after(min(self._pace.silence_s, quiet_s)):
                     await self._woken.wait()
                 if self._turn is not None and self._turn.silent and not self.questions:
                     self._turn.end()
@@ -226,14 +239,20 @@ class ChatOutbox:
     async def _send(self, up_to: float) -> None:
         """Send the stored replies up to and including a delivery."""
         stored = await self._ask(undelivered_replies(self.chat))
+        await self._quiet.learn(self.chat)
         self._announced = 0
         for stored_reply in stored:
-            # Without `origin`, no message of the reply came from Telegram; only results of tasks and of
-            # schedules are sent anyway.
-            if stored_reply.delivery <= up_to and (
-                stored_reply.origin is not None or stored_reply.task or stored_reply.schedule
-            ):
-                self._replies.append(stored_reply)
+            if stored_reply.delivery > up_to:
+                continue
+            if stored_reply.origin is None:
+                # No message of the reply came from Telegram; only results of tasks and of schedules are sent
+                # anyway, and not in the group's quiet hours.
+                if not (stored_reply.task or stored_reply.schedule):
+                    continue
+                if self._quiet.left_s(self.chat):
+                    self._holds = True
+                    continue
+            self._replies.append(stored_reply)
         try:
             while self._replies:
                 # Sending earlier replies took time, in which an undo may have withdrawn a later one. A single

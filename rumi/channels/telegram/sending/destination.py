@@ -101,11 +101,19 @@ class Destination:
     `ChatMigrated`, as Telegram does, and new messages do not reply to it.
 
     An `owned` destination sends only while this process serves the chat, so that each message is sent by one
-    worker only.
+    worker only. While `silent` returns True, messages come without a sound.
     """
 
-    def __init__(self, wire: SharedDelivery, address: TelegramAddress, *, owned: bool = False) -> None:
+    def __init__(
+        self,
+        wire: SharedDelivery,
+        address: TelegramAddress,
+        *,
+        owned: bool = False,
+        silent: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.wire = wire
+        self._silent = silent
         self._chat = address.chat if owned else None
         self.group = address.group
         self._number = address.number
@@ -202,6 +210,7 @@ class Destination:
                 entities=part.entities or None,
                 message_thread_id=topic,
                 reply_parameters=quoted,
+                disable_notification=self._silent() or None,
                 link_preview_options=NO_LINK_PREVIEW,
                 reply_markup=keyboard,
                 **timeouts(seconds),
@@ -307,6 +316,7 @@ class Destination:
                 self.number,
                 BytesIO(content),
                 filename=name,
+                disable_notification=self._silent() or None,
                 message_thread_id=topic,
                 **timeouts(seconds),
             )
@@ -349,6 +359,7 @@ class Destination:
             self.number,
             BytesIO(content),
             filename=name,
+            disable_notification=self._silent() or None,
             message_thread_id=topic,
             **timeouts(self.wire.bounds.upload_s),
         )

@@ -38,6 +38,7 @@ from rumi.channels.telegram.sending.destination import (
 )
 from rumi.channels.telegram.sending.limits import SendLimits
 from rumi.channels.telegram.sending.preview import PreviewTimes
+from rumi.channels.telegram.sending.quiet import QuietGroups
 from rumi.channels.telegram.sending.toasts import Toasts
 from rumi.chats.events import ChatEvent, Queued, Replied, TurnStarted
 from rumi.chats.hub import Hub
@@ -92,11 +93,13 @@ class Sender(Actor[SenderMessage]):
         patience: DeliveryTimes | None = None,
         random: Random | None = None,
         serves: Callable[[str], bool] = lambda chat: True,
+        quiet: QuietGroups | None = None,
     ) -> None:
         """Create the sender. `serves` returns True for a chat whose replies this process sends.
 
-        Other workers send the replies of all other chats.
+        Other workers send the replies of all other chats. `quiet` knows the quiet hours of groups.
         """
+        self._quiet = quiet or QuietGroups()
         self.statistics = statistics or Statistics()
         self._wire = SharedDelivery(
             bot,
@@ -222,6 +225,7 @@ class Sender(Actor[SenderMessage]):
                 random=self._random,
                 pace=self._pace,
                 patience=self._patience,
+                quiet=self._quiet,
             )
             self.start_soon(self._drive, outbox)
         return outbox
@@ -271,7 +275,9 @@ class Sender(Actor[SenderMessage]):
 
     def _destination(self, chat: str, *, owned: bool = False) -> Destination | None:
         address = self._wire.moves.address_of(chat)
-        return None if address is None else Destination(self._wire, address, owned=owned)
+        if address is None:
+            return None
+        return Destination(self._wire, address, owned=owned, silent=lambda: self._quiet.left_s(chat) > 0)
 
     def _changed(self) -> None:
         self._change.set()
@@ -330,6 +336,7 @@ class Sender(Actor[SenderMessage]):
         to = self._destination(say.chat, owned=owned)
         if to is None:
             return
+        await self._quiet.learn(say.chat)
         self._saying += 1
         try:
             await self._try_to_say(say, to)
