@@ -321,6 +321,7 @@ async def house(
             limits=schedule_limits or SchedulesSection(),
             now=now,
             people=everyone,
+            admins=lambda chat: ("tg1", "tg2"),
         )
     )
     handlers: dict[str, CommandHandler] = {"tasks": tasks, "budgets": money, "schedules": schedules}

@@ -112,6 +112,8 @@ def add_tasks(
                 has_bot=bot_files.has,
                 stays=inputs.stays,
                 people=models.people,
+                admins=lambda chat: inputs.channel_of(chat).admin_chats(),
+                language=inputs.language,
             )
         )
     )

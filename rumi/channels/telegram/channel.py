@@ -181,6 +181,10 @@ class Telegram(Channel):
         self._voice = voice
         self.deliveries.secret = secret_of(bot.token)
 
+    @override
+    def admin_chats(self) -> Sequence[str]:
+        return tuple(self._moves.chat_of(admin) for admin in sorted(self._who.admins))
+
     # The tree
 
     @override

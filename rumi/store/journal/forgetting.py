@@ -125,6 +125,7 @@ def delete_chat(transaction: Transaction, chat: str) -> bool:
         "tainted_files",
         "parked",
         "schedules",
+        "unreachable",
         "album_parts",
         *UNDO,
     ):

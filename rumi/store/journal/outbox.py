@@ -98,18 +98,20 @@ def mark_delivered(transaction: Transaction, delivery: int) -> None:
 @step(of_reply, owned=True)
 def mark_part_sent(transaction: Transaction, delivery: int, parts: int) -> None:
     """Record that the first `parts` parts of a reply were sent."""
-    transaction.db.execute("UPDATE outbox SET parts = ? WHERE id = ?", (parts, delivery))
+    transaction.db.execute("UPDATE outbox SET parts = ?1, begun = ?1 WHERE id = ?2", (parts, delivery))
+
+
+@step(of_reply, owned=True)
+def mark_part_begun(transaction: Transaction, delivery: int, begun: int) -> None:
+    """Record that the first `begun` parts of a reply may have been sent."""
+    transaction.db.execute("UPDATE outbox SET begun = ? WHERE id = ?", (begun, delivery))
 
 
 @step(of_chat, owned=True)
-def mark_undeliverable(transaction: Transaction, chat: str, why: str, delivery: int | None = None) -> None:
-    """Record that a chat's undelivered replies cannot be delivered, and the reason `why`.
-
-    If `delivery` is given, this applies only to the reply with that delivery number.
-    """
+def mark_undeliverable(transaction: Transaction, chat: str, why: str, delivery: int) -> None:
+    """Record that one reply of a chat cannot be delivered, and the reason `why`."""
     transaction.db.execute(
-        "UPDATE outbox SET delivered = ?, failure = ?"
-        " WHERE chat = ? AND delivered IS NULL AND id = coalesce(?, id)",
+        "UPDATE outbox SET delivered = ?, failure = ? WHERE chat = ? AND delivered IS NULL AND id = ?",
         (transaction.now(), clean(why), chat, delivery),
     )
 
@@ -131,7 +133,7 @@ def undelivered_replies(
     """Return the chat's undelivered replies and all replies to the messages in `to`, oldest first."""
     found = (
         "SELECT outbox.id, outbox.text, parts, messages.id, turn, reason, origin, preview,"
-        " coalesce(task, 0), coalesce(schedule, 0), coalesce(buttons, '[]')"
+        " coalesce(task, 0), coalesce(schedule, 0), coalesce(buttons, '[]'), begun"
         " FROM outbox LEFT JOIN messages ON reply = outbox.id WHERE outbox.chat = ?1"
     )
     rows = transaction.db.execute(
@@ -143,9 +145,24 @@ def undelivered_replies(
         more = transaction.db.execute(f"{found} AND outbox.id IN ({named})", (chat, *to))
         rows = sorted({*rows, *more}, key=lambda row: (row[0], row[3] or 0))
     replies: dict[int, StoredReply] = {}
-    for delivery, text, parts, message, turn, reason, origin, preview, task, schedule, buttons_text in rows:
+    for (
+        delivery,
+        text,
+        parts,
+        message,
+        turn,
+        reason,
+        origin,
+        preview,
+        task,
+        schedule,
+        buttons_text,
+        begun,
+    ) in rows:
         buttons = buttons_in(buttons_text)
-        first = StoredReply(delivery, (), text, parts=parts, task=task, schedule=schedule, buttons=buttons)
+        first = StoredReply(
+            *(delivery, (), text), parts=parts, task=task, schedule=schedule, buttons=buttons, begun=begun
+        )
         reply = replies.get(delivery, first)
         if message is not None:
             reply = replace(

@@ -303,7 +303,8 @@ class StoredReply:
     ends no turn. `origin` is the source's number of the first message: None if no message came from the
     source, 0 if the number is no longer valid. `preview` is the source's number of the message that showed
     the growing answer; in files of earlier versions it is negative if the result of an edit was unknown.
-    `parts` is the number of parts that were already sent. `task` is the task whose result the reply contains.
+    `parts` is the number of parts that were already sent, and `begun` the number of parts that may have been
+    sent. `task` is the task whose result the reply contains.
     `schedule` is the schedule that created the message.
     """
 
@@ -318,6 +319,7 @@ class StoredReply:
     task: int = 0
     schedule: int = 0
     buttons: Buttons = ()
+    begun: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -511,7 +513,7 @@ class ScheduleRecord:
     `missed_at` that were not reported yet. `tainted` is True if the text may contain untrusted content.
     `message` is the number of the command that created the schedule. `fired` is the time of the last firing.
     Numbers are 0 if they do not apply. `turn` is the turn that creates the schedule; it is not stored in the
-    schedule's row.
+    schedule's row. `reason` is why the schedule is paused, if nothing can be delivered to its chat.
     """
 
     owner: str
@@ -537,6 +539,7 @@ class ScheduleRecord:
     user: int | None = None
     """The source's number of the person who requested the schedule; None if unknown."""
     turn: str = ""
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,6 +151,11 @@ class StoredSchedules:
         """
         return await self._set(await self.show(id, owner), paused=False)
 
+    async def resume_all(self, owner: str) -> list[ScheduleRecord]:
+        """Resume all paused schedules of an owner, and return them."""
+        paused = [schedule for schedule in await self.listed(owner) if schedule.state == "paused"]
+        return [await self._set(schedule, paused=False) for schedule in paused]
+
     async def pause_all(self) -> int:
         """Pause all active schedules of all owners; return the number of paused schedules."""
         paused = await self._ask(pause_schedules())

@@ -33,6 +33,7 @@ from rumi.store.journal.outbox import mark_undeliverable, undelivered_replies
 from rumi.store.journal.records import StoredReply
 from rumi.store.journal.store import NotOwner
 from rumi.store.journal.transaction import JournalMessage
+from rumi.store.journal.unreachable import mark_unreachable
 from rumi.store.steps import Run
 
 logger = logging.getLogger(__name__)
@@ -295,17 +296,18 @@ class ChatOutbox:
         )
 
     async def _give_up(self, why: str) -> None:
-        """Record that the chat is unreachable, and call `gone`."""
+        """Record that the chat is unreachable, which pauses its schedules, and call `gone`."""
         logger.warning("nobody can be reached in %s: %s", self.chat, why)
         if self._turn is not None:
             self._turn.end()
-        await self._record(why)
+        self._to.wire.statistics.undeliverable += 1
+        await self._ask(mark_unreachable(self.chat, why))
         self._gone(self.chat)
 
-    async def _record(self, why: str, reply: StoredReply | None = None) -> None:
-        """Record in the journal that a reply, or every waiting reply, will never be delivered."""
+    async def _record(self, why: str, reply: StoredReply) -> None:
+        """Record in the journal that a reply will never be delivered."""
         self._to.wire.statistics.undeliverable += 1
-        await self._ask(mark_undeliverable(self.chat, why, None if reply is None else reply.delivery))
+        await self._ask(mark_undeliverable(self.chat, why, reply.delivery))
 
     async def _ask(self, request: Run[R]) -> R:
         """Send a request to the journal; repeat it after errors, without a time limit. Return the answer."""
