@@ -108,10 +108,14 @@ def mark_part_begun(transaction: Transaction, delivery: int, begun: int) -> None
 
 
 @step(of_chat, owned=True)
-def mark_undeliverable(transaction: Transaction, chat: str, why: str, delivery: int) -> None:
-    """Record that one reply of a chat cannot be delivered, and the reason `why`."""
+def mark_undeliverable(transaction: Transaction, chat: str, why: str, delivery: int | None = None) -> None:
+    """Record that a chat's undelivered replies cannot be delivered, and the reason `why`.
+
+    If `delivery` is given, this applies only to the reply with that delivery number.
+    """
     transaction.db.execute(
-        "UPDATE outbox SET delivered = ?, failure = ? WHERE chat = ? AND delivered IS NULL AND id = ?",
+        "UPDATE outbox SET delivered = ?, failure = ?"
+        " WHERE chat = ? AND delivered IS NULL AND id = coalesce(?, id)",
         (transaction.now(), clean(why), chat, delivery),
     )
 
