@@ -137,7 +137,8 @@ def undelivered_replies(
     """Return the chat's undelivered replies and all replies to the messages in `to`, oldest first."""
     found = (
         "SELECT outbox.id, outbox.text, parts, messages.id, turn, reason, origin, preview,"
-        " coalesce(task, 0), coalesce(schedule, 0), coalesce(buttons, '[]'), begun"
+        " coalesce(task, 0), coalesce(schedule, 0), coalesce(buttons, '[]'), begun,"
+        " coalesce(language, '')"
         " FROM outbox LEFT JOIN messages ON reply = outbox.id WHERE outbox.chat = ?1"
     )
     rows = transaction.db.execute(
@@ -149,23 +150,16 @@ def undelivered_replies(
         more = transaction.db.execute(f"{found} AND outbox.id IN ({named})", (chat, *to))
         rows = sorted({*rows, *more}, key=lambda row: (row[0], row[3] or 0))
     replies: dict[int, StoredReply] = {}
-    for (
-        delivery,
-        text,
-        parts,
-        message,
-        turn,
-        reason,
-        origin,
-        preview,
-        task,
-        schedule,
-        buttons_text,
-        begun,
-    ) in rows:
-        buttons = buttons_in(buttons_text)
+    for delivery, text, parts, message, turn, reason, origin, preview, task, schedule, *more_columns in rows:
+        buttons_text, begun, language = more_columns
         first = StoredReply(
-            *(delivery, (), text), parts=parts, task=task, schedule=schedule, buttons=buttons, begun=begun
+            *(delivery, (), text),
+            parts=parts,
+            task=task,
+            schedule=schedule,
+            buttons=buttons_in(buttons_text),
+            begun=begun,
+            language=language or "en",
         )
         reply = replies.get(delivery, first)
         if message is not None:

@@ -305,7 +305,7 @@ class StoredReply:
     the growing answer; in files of earlier versions it is negative if the result of an edit was unknown.
     `parts` is the number of parts that were already sent, and `begun` the number of parts that may have been
     sent. `task` is the task whose result the reply contains.
-    `schedule` is the schedule that created the message.
+    `schedule` is the schedule that created the message. `language` is the language of the first message.
     """
 
     delivery: int
@@ -320,6 +320,7 @@ class StoredReply:
     schedule: int = 0
     buttons: Buttons = ()
     begun: int = 0
+    language: Language = "en"
 
 
 @dataclass(frozen=True, slots=True)

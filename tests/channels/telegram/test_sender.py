@@ -356,7 +356,10 @@ async def test_trouble_on_the_way_is_waited_for(
     async with post_office(tmp_path, api) as office:
         await office.reply("tg1", "**hello**")
         await office.all_sent()
-    assert api.chats[1].texts == ["hello"]
+    (said,) = api.chats[1].texts
+    # A reset connection or silence leaves open whether the message arrived.
+    assert said.startswith("🔁") == isinstance(fault, Reset | Silent)
+    assert said.endswith("hello")
     assert api.chats[1].said[0].entities
 
 
@@ -473,8 +476,9 @@ async def test_the_journal_may_be_away_for_a_moment(
         await office.reply("tg1", "hello")
         await office.all_sent()
         assert not failing
-    assert set(api.chats[1].texts) == {"hello"}
-    assert len(api.chats[1].texts) <= 2
+    first, *again = api.chats[1].texts
+    assert first == "hello"
+    assert [text.startswith("🔁") and text.endswith("hello") for text in again] in ([], [True])
 
 
 # Nobody there
