@@ -125,7 +125,10 @@ class Schedules(StoredSchedules):
                 await self.pause(id, owner)
                 return schedule_texts.schedule_changed(language, id, "pause")
             case "resume" if number.strip() == "all":
-                resumed = [(one.id, next_in_words(one, language)) for one in await self.resume_all(owner)]
+                resumed = [
+                    (one.id, next_in_words(one, language))
+                    for one in await self.resume_all(owner, message.chat)
+                ]
                 return schedule_texts.schedules_resumed(language, resumed)
             case "resume" if id:
                 schedule = await self.resume(id, owner)
