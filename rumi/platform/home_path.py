@@ -81,6 +81,14 @@ def user_folder(environment: "Mapping[str, str]") -> str:
     return os.path.normpath(folder)
 
 
+def known_folder() -> str:
+    """Return the user's home folder; a path that does not exist for a user without one."""
+    try:
+        return user_folder(os.environ)
+    except NoHome:
+        return "/nonexistent"
+
+
 def _folder_of(user: str) -> str:
     import pwd
 
