@@ -129,7 +129,7 @@ class ChatOutbox:
     def begin(self, event: ChatEvent) -> None:
         """Show the preview of a turn that started."""
         self._finish_turn()
-        self._show(Preview(self._to, self._journal, TurnState().apply(event), self._pace))
+        self._show(Preview(self._to, self._journal, TurnState().apply(event), self._pace, self._lost))
 
     def _show(self, preview: Preview) -> None:
         self._turn = preview
@@ -294,6 +294,10 @@ class ChatOutbox:
             stored_reply.delivery == reply.delivery
             for stored_reply in await self._ask(undelivered_replies(self.chat))
         )
+
+    def _lost(self, why: str) -> None:
+        """Give up the chat while its turn runs. The turn's reply, which then comes, cannot be sent either."""
+        self._start(partial(self._give_up, why))
 
     async def _give_up(self, why: str) -> None:
         """Record that the chat is unreachable, which pauses its schedules, and call `gone`."""
