@@ -284,12 +284,16 @@ class ScheduleClock(Actor[Never]):
         return f"{self._figures.active} active, next {utc(self._figures.next_at)}"
 
     def metrics(self) -> Mapping[str, object]:
-        """Return schedule counts by state, the next fire time, and the local owner's schedules."""
+        """Return schedule counts by state, the next fire time, and the local owner's schedules.
+
+        `unreachable` lists the chats whose schedules are paused because nothing can be delivered to them.
+        """
         next_at = self._figures.next_at
         return {
             "active": self._figures.active,
             "paused": self._figures.paused,
             "next": None if next_at == float("inf") else utc(next_at),
+            "unreachable": sorted(self._lost_chats),
             "schedules": [
                 {
                     "id": schedule.id,
