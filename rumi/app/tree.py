@@ -27,6 +27,7 @@ rumi             rest_for_one: each child depends on the children above it
 import logging
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 
 from actors import Supervisor, TreeEvent
 from rumi.app.disk_check import free_space_advice
@@ -46,6 +47,7 @@ from rumi.channels.control.event_stream import EventStream, tree_item
 from rumi.channels.counters import Counts
 from rumi.channels.uploads import LocalUploads
 from rumi.chats.hub import Hub
+from rumi.errors import RumiError
 from rumi.models.build import ModelSet
 from rumi.models.media import Media
 from rumi.models.model import Waiting
@@ -119,9 +121,7 @@ class ActorTree:
         of_models = add_models(inputs, store)
         sandbox = add_sandbox(inputs, store)
         for channel in channels:
-            channel.add_sender(
-                self.root, store.journal, self._hub, lambda chat: inputs.ports.inbox().chats.end(chat)
-            )
+            channel.add_sender(self.root, store.journal, self._hub, self._chat_lost)
         agent = add_agent(
             inputs, store, of_models, sandbox, audit=self.audit, hub=self._hub, counts=self._counts
         )
@@ -142,6 +142,14 @@ class ActorTree:
         self.inbox, self.services = chats.inbox, chats.services
         self.tasks, self.schedules = tasks.tasks, tasks.schedules
         self.attach_server, self.status = edges.attach_server, edges.status
+
+    async def _chat_lost(self, chat: str) -> None:
+        """Stop the work for a chat that nobody can read any more. Its schedules are paused already."""
+        self.schedules.changed()
+        for id in self.tasks.running(chat):
+            with suppress(RumiError):
+                await self.tasks.stop(id, None)
+        await self.inbox.chats.end(chat)
 
     async def drain(self) -> None:
         """Hand over all chats to other workers, if any run. Running turns may continue for a bounded time."""

@@ -4,6 +4,7 @@ import os
 import sys
 
 from rumi.channels.attach.one_call import STATUS, ask
+from rumi.platform.home_path import NoHome, path_of_home
 from rumi.platform.home_permissions import dangers
 
 TIMEOUT_S = 2.0
@@ -15,7 +16,10 @@ def print_status() -> bool:
 
     After a failure, the complete `rumi status` command finds the reason and reports it.
     """
-    root = os.environ.get("RUMI_HOME") or os.path.expanduser("~/.rumi")
+    try:
+        root = path_of_home(os.environ)
+    except (NoHome, OSError):
+        return False
     if dangers(root):
         return False
     try:

@@ -84,7 +84,7 @@ def list_(as_json: bool = False) -> None:
     for schedule in found:
         kind, state = (
             schedule_texts.schedule_kind(language, schedule["kind"]),
-            schedule_texts.schedule_state(language, schedule["state"]),
+            schedule_texts.schedule_state(language, schedule["state"], schedule.get("reason", "")),
         )
         text = flat(task_texts.shortly(schedule["text"]))
         echo(f"{schedule['id']:>5}  {kind:<13} {state:<9} {flat(schedule['when'])}  {text}")
@@ -104,7 +104,7 @@ def show(schedule: int, as_json: bool) -> None:
     language = reader()
     kind, state = (
         schedule_texts.schedule_kind(language, found["kind"]),
-        schedule_texts.schedule_state(language, found["state"]),
+        schedule_texts.schedule_state(language, found["state"], found.get("reason", "")),
     )
     echo(f"{found['id']} · {kind} · {state} · {flat(found['when'])}\n")
     echo(flat_lines(found["text"]))

@@ -11,6 +11,7 @@ import click
 from rumi import texts
 from rumi.cli.printing import echo, prompt
 from rumi.errors import UsageError
+from rumi.platform.home_path import NoHome, path_of_home
 from rumi.platform.texts.language import LanguageSetting, detect_language
 from rumi.texts import Language, Text, gettext, languages, ngettext
 
@@ -30,13 +31,12 @@ def reader() -> Language:
 def _configured() -> LanguageSetting:
     value = os.environ.get("RUMI_LANGUAGE", "")
     if not value:
-        root = os.environ.get("RUMI_HOME") or "~/.rumi"
         try:
             import tomllib
 
-            with open(os.path.join(os.path.expanduser(root), "config.toml"), "rb") as file:
+            with open(os.path.join(path_of_home(os.environ), "config.toml"), "rb") as file:
                 value = tomllib.loads(file.read(1_000_000).decode("utf-8-sig")).get("language", "")
-        except (OSError, ValueError, RecursionError):
+        except (NoHome, OSError, ValueError, RecursionError):
             return "auto"
     return value if value in languages() else "auto"
 

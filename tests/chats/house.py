@@ -329,6 +329,7 @@ async def house(
             now=now,
             people=everyone,
             group_of=context.group_of,
+            admins=lambda chat: ("tg1", "tg2"),
         )
     )
     handlers: dict[str, CommandHandler] = {"tasks": tasks, "budgets": money, "schedules": schedules}

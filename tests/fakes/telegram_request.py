@@ -4,6 +4,7 @@ from random import Random
 from typing import Any
 from urllib.parse import unquote
 
+import httpx
 import trio
 from telegram._utils.defaultvalue import DefaultValue
 from telegram.error import NetworkError, TimedOut
@@ -79,7 +80,7 @@ class InMemoryRequest(BaseRequest):
                 await trio.sleep(way_s)
                 return answer.status, _payload(answer)
         except ConnectionLost:
-            raise NetworkError("httpx.ReadError: ") from None
+            raise NetworkError("httpx.ReadError: ") from httpx.ReadError("")
         finally:
             self.open -= 1
         raise TimedOut

@@ -14,6 +14,7 @@ from typing import Any
 import trio
 
 from rumi.channels.telegram.formatting.reply import format_reply
+from rumi.channels.telegram.formatting.spans import units
 from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts import storage as storage_texts
 from rumi.platform.texts import telegram as telegram_texts
@@ -55,7 +56,10 @@ SAID_TO_WHO_WAITS |= {
     for text in (waiting_texts.steers(language), reply_texts.goes_on_later(language))
 }
 
-OUTSIDE_THE_OUTBOX = SAID_TO_STRANGERS | NOT_STORED | SAID_TO_WHO_WAITS
+SENT_AGAIN = frozenset(telegram_texts.sent_again(language) for language in ("es", "en"))
+"""What stands above a part of a reply that may be there twice, or in a message of its own before it."""
+
+OUTSIDE_THE_OUTBOX = SAID_TO_STRANGERS | NOT_STORED | SAID_TO_WHO_WAITS | SENT_AGAIN
 
 LOST_AFTER_S = 4.0
 """An answer that takes longer than this may find nobody any more who waits for it."""
@@ -79,6 +83,16 @@ def parts_of(text: str) -> tuple[Shown, ...]:
 
 def _shown(text: str, entities: Sequence[dict[str, Any]]) -> Shown:
     return text, tuple(tuple(sorted(entity.items())) for entity in entities)
+
+
+def _unmarked(message: Message) -> Shown:
+    """What a message shows, without the mark of one that was sent again."""
+    for mark in SENT_AGAIN:
+        if message.text.startswith(f"{mark}\n\n"):
+            above = units(f"{mark}\n\n")
+            moved = [{**entity, "offset": entity["offset"] - above} for entity in message.entities]
+            return _shown(message.text.removeprefix(f"{mark}\n\n"), moved)
+    return _shown(message.text, message.entities)
 
 
 class Ledger:
@@ -128,7 +142,7 @@ class Ledger:
             new = [message for message in unknown if message not in self._unknown[sim_chat]]
             self._unknown[sim_chat].update(new)
             due = self._due(sim_chat) if new else set()
-            parts = [message for message in new if message.text in due]
+            parts = [message for message in new if _unmarked(message)[0] in due]
             if len(parts) > self.excused[sim_chat] + 1:  # the next one goes only when the last one is noted
                 self._world.complain(f"{sim_chat.chat}: of the parts {parts} nothing was noted")
             late = [
@@ -157,7 +171,7 @@ class Ledger:
         """A group is about to get another number: previews stay in the old one, and no chat owns them."""
         previews, due = self._book.previews(sim_chat.chat), self._due(sim_chat)
         noted = [message for message in self._messages(sim_chat) if message.id in previews]
-        under_way = [message for message in self._unnoted(sim_chat) if message.text not in due]
+        under_way = [m for m in self._unnoted(sim_chat) if _unmarked(m)[0] not in due]
         left = {*noted, *under_way} - self._unknown[sim_chat]
         self._unknown[sim_chat] |= left
         self.excused[sim_chat] += len(left)
@@ -199,8 +213,8 @@ class Ledger:
                 self._may_be_of(seen_message, life),
             ),
         ):
-            if noted[message.text]:
-                noted[message.text] -= 1
+            if noted[_unmarked(message)[0]]:
+                noted[_unmarked(message)[0]] -= 1
             elif message.id not in previews and message not in sim_chat.wiped:
                 unnoted.append(message)
         return unnoted
@@ -329,7 +343,7 @@ class Ledger:
                 case ("edit", Message() as message):
                     last[message] = index
         seen = sorted(self._messages(sim_chat), key=lambda message: last[message])
-        return [_shown(message.text, message.entities) for message in seen]
+        return [_unmarked(message) for message in seen]
 
     def _check_failure(self, sim_chat: SimChat, row: Row) -> None:
         """A reply is given up only where nobody could be reached."""

@@ -14,6 +14,7 @@ from typing import Final
 from rumi.agent.mcp.launchers import started
 from rumi.agent.mcp.messages import McpError, ServerSettings
 from rumi.agent.mcp.paths import HOME, TEMPORARY, Unseen, check, expanded
+from rumi.platform.home_path import known_folder
 
 TMP_BYTES: Final = 256 * 1024 * 1024
 _TOP: Final = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
@@ -103,8 +104,8 @@ def sandboxed(
     for folder in given:
         words += ["--bind", str(folder), str(folder)]
         # Programs look for their files below HOME: ~/.kube of the user is also the server's ~/.kube.
-        if folder.is_relative_to(Path.home()) and folder != Path.home():
-            words += ["--bind", str(folder), str(Path(HOME, folder.relative_to(Path.home())))]
+        if folder.is_relative_to(Path(known_folder())) and folder != Path(known_folder()):
+            words += ["--bind", str(folder), str(Path(HOME, folder.relative_to(Path(known_folder()))))]
     for covered in covers:
         words += ["--remount-ro", str(covered)]
     own_home = expanded(settings.env.get("HOME", HOME))
@@ -195,7 +196,7 @@ def installation(program: Path, rumi_home: Path) -> list[Path]:
     itself.
     """
     found: dict[Path, None] = {}
-    homes = {Path.home(), Path.home() / ".local", rumi_home.absolute(), rumi_home.resolve()}
+    homes = {Path(known_folder()), Path(known_folder()) / ".local", rumi_home.absolute(), rumi_home.resolve()}
     for file in _way(program):
         if not file.is_relative_to("/usr") and not any(file.is_relative_to(f"/{top}") for top in _TOP):
             folder = file.parent.parent if file.parent.name in ("bin", "shims") else file.parent

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from rumi.agent.mcp.messages import McpError, ServerSettings
+from rumi.platform.home_path import known_folder
 from rumi.texts import Text
 
 HOME: Final = "/home/mcp"
@@ -69,7 +70,9 @@ def expanded(word: str) -> str:
     """
     option = _OPTION.fullmatch(word)
     value = option["value"] if option else word
-    return word.removesuffix(value) + str(Path.home() / value[2:]) if value.startswith("~/") else word
+    return (
+        word.removesuffix(value) + str(Path(known_folder()) / value[2:]) if value.startswith("~/") else word
+    )
 
 
 def named(words: Iterable[str]) -> Iterator[Path]:
@@ -121,7 +124,7 @@ def _exists(path: Path) -> bool:
 def _given(path: Path, home: Path) -> Path | None:
     """Return the folder to give to a server that names `path`; None if it must not have that folder."""
     folder = path if path.is_dir() else path.parent
-    own = {Path.home(), *map(Path, _SHARED)}
+    own = {Path(known_folder()), *map(Path, _SHARED)}
     holds_home = home.is_relative_to(folder) or folder.is_relative_to(home)
     return None if folder in own or holds_home else folder
 

@@ -113,6 +113,8 @@ def add_tasks(
                 stays=inputs.stays,
                 people=models.people,
                 group_of=inputs.group_of,
+                admins=lambda chat: inputs.channel_of(chat).admin_chats(),
+                language=inputs.language,
             )
         )
     )

@@ -209,6 +209,10 @@ class Telegram(Channel):
         self._speaker = speaker
         self.deliveries.secret = secret_of(bot.token)
 
+    @override
+    def admin_chats(self) -> Sequence[str]:
+        return tuple(self._moves.chat_of(admin) for admin in sorted(self._who.admins))
+
     # The tree
 
     @override

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rumi.cli.doctor.check import Check
+from rumi.platform.config.files import data_left
 from rumi.platform.home import Danger, Home, socket_path
+from rumi.platform.home_path import left_behind, unquoted
 from rumi.platform.home_permissions import FOREIGN, READABLE
 from rumi.texts import Text
 
@@ -39,6 +41,22 @@ def _home(home: Home) -> Check:
     if not os.access(home.root, os.W_OK):
         found = Text("{root} cannot be written", root=home.root)
         return Check("home", "failure", found, Text("Set RUMI_HOME to a folder you own."))
+    given = unquoted(os.environ.get("RUMI_HOME", ""))
+    if given and not given.startswith(("/", "~", "$")):
+        found = Text(
+            "RUMI_HOME is {value}, which is another folder in each working folder", value=repr(given)
+        )
+        return Check("home", "warning", found, Text("Set RUMI_HOME={path}", path=shlex.quote(str(home.root))))
+    if (left := left_behind()) and Path(left) != home.root:
+        return Check("home", "warning", str(home.root), data_left(left))
+    try:
+        around = home.root.resolve().parent
+        mode = around.stat().st_mode
+    except OSError:
+        return Check("home", "ok", str(home.root))
+    if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+        found = Text("others can write to {folder}, and put another home in its place", folder=around)
+        return Check("home", "warning", found, Text("chmod o-w {folder}", folder=shlex.quote(str(around))))
     return Check("home", "ok", str(home.root))
 
 

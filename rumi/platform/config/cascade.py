@@ -126,7 +126,7 @@ def load_settings(home: Path, environment: Mapping[str, str], flags: Mapping[str
     settings = layers.settings()
     origins = {key: layers.origin(key) for key, _ in _leaves(settings)}
     secrets = load_secrets(home, environment, key_references(settings), variables_of(settings))
-    return Loaded(settings, origins, secrets, _notes(home))
+    return Loaded(settings, origins, secrets, (*_notes(home), *layers.notes))
 
 
 def _key_name(name: str) -> str:

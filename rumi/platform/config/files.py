@@ -9,9 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rumi.errors import ConfigError
+from rumi.platform import home_path as home_paths
 from rumi.platform.home import Home
+from rumi.platform.home_path import NoHome, left_behind, path_of_home
 from rumi.platform.texts.language import detect_language
-from rumi.texts import Text, os_error, translate
+from rumi.texts import Text, joined, os_error, translate
 
 _MOST_BYTES = 1_000_000
 
@@ -29,10 +31,14 @@ def home_from(environment: Mapping[str, str]) -> Path:
     home = find_home(environment)
     if Home(home).refuse_if_unsafe():
         sentence = Text("Others could read {home}: now only its owner can use it (mode 700).", home=home)
-        with contextlib.suppress(OSError):
-            sys.stderr.write(f"{translate(detect_language('auto', environment), sentence)}\n")
-            sys.stderr.flush()
+        _warn(environment, sentence)
     return home
+
+
+def _warn(environment: Mapping[str, str], sentence: str) -> None:
+    with contextlib.suppress(OSError):
+        sys.stderr.write(f"{translate(detect_language('auto', environment), sentence)}\n")
+        sys.stderr.flush()
 
 
 def find_home(environment: Mapping[str, str]) -> Path:
@@ -41,9 +47,10 @@ def find_home(environment: Mapping[str, str]) -> Path:
     A new folder gets mode 0700. This function does not check that the home is safe; `home_from` does.
 
     Raises:
-        ConfigError: The path is not a folder, or the folder cannot be created.
+        ConfigError: The path is unknown or is not a folder, or the folder cannot be created.
     """
     home = home_path(environment)
+    new = not os.path.exists(home)
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -53,16 +60,55 @@ def find_home(environment: Mapping[str, str]) -> Path:
         raise ConfigError(
             "The home {home} cannot be made: {why}.", "{advice}.", home=home, why=why, advice=advice
         ) from None
+    if new and (left := left_behind()) and Path(left) != home:
+        _warn(environment, data_left(left))
     return home
 
 
 def home_path(environment: Mapping[str, str]) -> Path:
-    """Return the path of the home, without creating the folder."""
-    path = environment.get("RUMI_HOME", "")
-    user = environment.get("HOME") or os.path.expanduser("~")
-    if path == "~" or path.startswith("~/"):
-        path = user + path[1:]
-    return Path(os.path.abspath(path or os.path.join(user, ".rumi")))
+    """Return the path of the home, without creating the folder.
+
+    Raises:
+        ConfigError: The path is unknown, because neither `RUMI_HOME` nor `HOME` names a usable folder.
+    """
+    try:
+        return Path(path_of_home(environment))
+    except NoHome as error:
+        refusal = _refusal(error)
+        if left := left_behind():
+            refusal.advice = joined([refusal.advice, data_left(left)])
+        raise refusal from None
+
+
+def data_left(path: str) -> Text:
+    """Say where an earlier version put its data for a user without a home folder."""
+    return Text("An earlier version put its data into {path}. To use them, set RUMI_HOME to it.", path=path)
+
+
+def _refusal(error: NoHome) -> ConfigError:
+    value, own = repr(error.value)[:200], Text("Set RUMI_HOME to a folder that you may write to.")
+    absolute = Text("Write the folder's absolute path.")
+    match error.kind:
+        case home_paths.UNKNOWN:
+            return ConfigError("HOME is not set, and user {id} has no home folder.", own, id=error.value)
+        case home_paths.RELATIVE:
+            return ConfigError("HOME is {value}, which is not an absolute path.", own, value=value)
+        case home_paths.MISSING:
+            return ConfigError("HOME is {value}, which is not a folder.", own, value=value)
+        case home_paths.ANOTHERS:
+            return ConfigError(
+                "HOME is {value}, which belongs to another user, and this is root.",
+                "Run Rumi without sudo, or set RUMI_HOME.",
+                value=value,
+            )
+        case home_paths.NO_USER:
+            return ConfigError(
+                "RUMI_HOME names the user {value}, who does not exist here.", absolute, value=value
+            )
+        case _:
+            return ConfigError(
+                "RUMI_HOME is {value}; nothing replaced the variable in it.", absolute, value=value
+            )
 
 
 def read_text(path: Path) -> str:

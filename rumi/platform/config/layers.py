@@ -6,14 +6,14 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from types import UnionType
-from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin
+from typing import Any, TypeAlias
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from rumi.errors import ConfigError
 from rumi.platform.config.files import read_text
+from rumi.platform.config.fitting import fitted, types_in
 from rumi.platform.config.people import check_people
 from rumi.platform.config.providers import CHOICES, OFFLINE
 from rumi.platform.config.schema import (
@@ -30,6 +30,7 @@ from rumi.platform.config.schema import (
     TelegramSection,
 )
 from rumi.platform.config.secrets import NAMES
+from rumi.platform.home_path import unquoted
 from rumi.platform.redact import HIDDEN, Redactor
 from rumi.texts import Text, joined
 
@@ -66,10 +67,14 @@ _EXPECTED = {
 
 
 class ConfigLayers:
-    """Configuration values by key, each with its origin. Values added later replace earlier ones."""
+    """Configuration values by key, each with its origin. Values added later replace earlier ones.
+
+    `notes` are warnings for the user.
+    """
 
     def __init__(self) -> None:
         self._values: dict[Key, tuple[object, str]] = {}
+        self.notes: list[str] = []
         self._bots: set[str] = set()  # names of bots, because a bot's section may have no values
 
     def add_file(self, path: Path) -> None:
@@ -116,9 +121,13 @@ class ConfigLayers:
                 )
             if len(key) == 1 and not (key[0] in Settings.model_fields and _section_at(key) is None):
                 _refuse_single_underscore(name, key[0])
+                if meant := _near(name):
+                    note = Text("Unknown variable {name}: did you mean {meant}?", name=name, meant=meant)
+                    self.notes.append(note)
                 continue
-            key = self._known(key, environment[name], name)
-            self._values[key] = (_converted(key, environment[name], name), name)
+            value = unquoted(environment[name])
+            key = self._known(key, value, name)
+            self._values[key] = (_converted(key, value, name), name)
 
     def add_flags(self, flags: Mapping[str, object], origin: str = "flag") -> None:
         """Add the values of command-line flags, by dotted key. None stands for a flag that was not used.
@@ -375,6 +384,26 @@ def _refuse_single_underscore(name: str, rest: str) -> None:
             )
 
 
+def _near(name: str) -> str:
+    """Return the variable that is probably meant by an unknown variable; empty if none is similar."""
+    rest = name.removeprefix(_PREFIX).upper()
+    if rest == "HOME":
+        return ""
+    if rest in NAMES:
+        return rest
+    variables = [f"{_PREFIX}HOME"]
+    for section in Settings.model_fields:
+        found = _section_at((section,))
+        keys = found.model_fields if found is not None else {}
+        variables += [f"{_PREFIX}{section}__{key}".upper() for key in keys]
+        if found is None and (section,) not in (*_TABLES, *MAPS):
+            variables.append(f"{_PREFIX}{section}".upper())
+    of_one_section = [variable for variable in variables if variable.endswith(f"__{rest}")]
+    if len(of_one_section) == 1:
+        return of_one_section[0]
+    return next(iter(difflib.get_close_matches(name.upper(), variables, n=1, cutoff=0.85)), "")
+
+
 def _converted(key: Key, value: object, origin: str) -> object:
     """Convert a text from a variable or a flag to the key's type; return other values unchanged."""
     if not isinstance(value, str):
@@ -383,7 +412,7 @@ def _converted(key: Key, value: object, origin: str) -> object:
         return value or None
     section = _section_at(key[:-1])
     annotation = section.model_fields[key[-1]].annotation if section else str
-    types = _types_in(annotation)
+    types = types_in(annotation)
     if type(None) in types and value == "":
         return None
     error = ConfigError(
@@ -393,33 +422,22 @@ def _converted(key: Key, value: object, origin: str) -> object:
         origin=origin,
     )
     if tuple in types:
-        try:
-            parsed = json.loads(value)
-        except (ValueError, RecursionError):
-            parsed = None
-        if not isinstance(parsed, list):
+        items = fitted(annotation, value)
+        if not isinstance(items, tuple):
             error.advice = Text('Allowed: a list as JSON, such as ["a", "b"] or [1, 2].')
             raise error
-        return _frozen(parsed)
+        return items
     base = next((number_type for number_type in (bool, int, float) if number_type in types), None)
     if base is None:
         return value
+    if not isinstance(found := fitted(annotation, value), str):
+        return found
     try:
         return TypeAdapter(base).validate_python(value)
     except ValidationError as invalid:
         detail = invalid.errors(include_url=False)[0]
         error.advice = Text("Allowed: {allowed}.", allowed=_EXPECTED.get(detail["type"], detail["msg"]))
         raise error from None
-
-
-def _types_in(annotation: Any) -> set[Any]:
-    """Return the plain types in a type annotation; a union is split into its members."""
-    origin = get_origin(annotation)
-    if origin is Annotated:
-        return _types_in(get_args(annotation)[0])
-    if origin in (Union, UnionType):
-        return {found for argument in get_args(annotation) for found in _types_in(argument)}
-    return {origin or annotation}
 
 
 def _frozen(value: object) -> object:

@@ -17,6 +17,7 @@ from pydantic import (
 )
 
 from rumi.platform.chat_ids import BOT_NAME, GROUP_KEY
+from rumi.platform.config.fitting import fitted
 from rumi.platform.config.providers import CHOICES, OFFLINE, PROVIDERS, SCHEMES
 from rumi.platform.config.sources import key_source
 from rumi.platform.texts.language import LanguageSetting
@@ -259,19 +260,50 @@ def _bytes_as_text(value: Any) -> Any:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
+def _user_id(value: Any) -> Any:
+    """Convert an id in quotes; say how to find an id where something else is given."""
+    if isinstance(value, str):
+        text = value.strip().strip("\"'")
+        if not re.fullmatch(r"-?[0-9]{1,20}", text):
+            raise ValueError(
+                "a person's number on Telegram, such as 11111111, and no name, because names may change. "
+                "Write to the bot: it tells you your number"
+            )
+        value = int(text)
+    if type(value) is int and value < 0:
+        raise ValueError("the number of a person; a negative number is a group's: list its people")
+    return value
+
+
 ModelName: TypeAlias = Annotated[str, _checked(_check_model_or_alias)]
 """`PROVIDER:NAME`, `offline`, or one of `[model] aliases`."""
 TrueModelName: TypeAlias = Annotated[str, _checked(_check_model)]
 KeyReference: TypeAlias = Annotated[str, _checked(key_source)]
-UserId: TypeAlias = Annotated[int, Field(gt=0, lt=2**52)]  # Telegram guarantees at most 52 bits
+# Telegram guarantees at most 52 bits.
+UserId: TypeAlias = Annotated[int, BeforeValidator(_user_id), Field(gt=0, lt=2**52)]
 
 
 class Section(BaseModel):
-    """Base class of all sections: immutable; refuses unknown keys and does not convert values."""
+    """Base class of all sections: immutable; refuses unknown keys.
+
+    Values are converted only if one meaning is possible: see `fitted`.
+    """
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, strict=True, hide_input_in_errors=True, defer_build=True
     )
+
+    # One validator of the section, not one of each field: that would make each start slower by a tenth.
+    @model_validator(mode="before")
+    @classmethod
+    def _fit(cls, values: Any) -> Any:
+        if not isinstance(values, dict):
+            return values
+        fields = cls.model_fields
+        return {
+            name: fitted(fields[name].annotation, value) if name in fields else value
+            for name, value in values.items()
+        }
 
 
 class CustomServerSection(Section):

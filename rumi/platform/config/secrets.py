@@ -15,6 +15,7 @@ from rumi.errors import ConfigError
 from rumi.platform.config.files import read_text
 from rumi.platform.config.providers import PROVIDERS
 from rumi.platform.config.sources import KEY_FORMS, key_source
+from rumi.platform.home_path import unquoted
 
 if TYPE_CHECKING:
     from rumi.platform.config.schema import Settings
@@ -152,7 +153,8 @@ def load_secrets(
     """Read the secrets from the environment and from `.env`; the environment takes precedence.
 
     `references` are the references to keys of model servers, by the server's name. `variables` are the names
-    of additional variables to read. An empty variable counts as not set.
+    of additional variables to read. An empty variable counts as not set. Quotes and white space around
+    a value, as Docker passes them on, are no part of it.
 
     Raises:
         ConfigError: `.env` cannot be read, or a reference is a word that is not the name of a set variable.
@@ -165,7 +167,7 @@ def load_secrets(
     origins: dict[str, str] = {}
     for name in (*NAMES, *sorted(named)):
         for origin, source in (("environment", environment), (".env", file)):
-            if value := source.get(name, "").strip():
+            if value := unquoted(source.get(name, "")):
                 found[name], origins[name] = value, origin
                 break
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
+from rumi.platform.printable import flat
 from rumi.platform.texts.formats import full_date, weekday
 from rumi.platform.texts.tasks import shortly
 from rumi.texts import Language, gettext, ngettext
@@ -67,8 +68,13 @@ def schedule_set(
     return "\n".join(lines)
 
 
-def schedule_state(language: Language, state: str) -> str:
-    """Return the name of a schedule's state."""
+def schedule_state(language: Language, state: str, reason: str = "") -> str:
+    """Return the name of a schedule's state.
+
+    `reason` is the refusal of the chat's source, if the schedule is paused because of it.
+    """
+    if state == "paused" and reason:
+        return gettext(language, "paused, nothing could be delivered: {reason}", reason=flat(reason))
     return {
         "active": gettext(language, "active"),
         "paused": gettext(language, "paused"),
@@ -93,15 +99,18 @@ def schedule_kind(language: Language, kind: str) -> str:
     }.get(kind, kind)
 
 
-def schedule_list(language: Language, rows: Sequence[tuple[int, str, str, str, str]]) -> str:
-    """List schedules in Markdown; each row has a number, a kind, a state, a time and a text."""
+def schedule_list(language: Language, rows: Sequence[tuple[int, str, str, str, str, str]]) -> str:
+    """List schedules in Markdown; each row has a number, a kind, a state, its reason, a time and a text."""
     if not rows:
         return gettext(language, "There are no reminders or schedules.")
     return "\n".join(
         " · ".join(
-            (f"- {id}", schedule_kind(language, kind), schedule_state(language, state), when, shortly(text))
+            (
+                *(f"- {id}", schedule_kind(language, kind), schedule_state(language, state, reason)),
+                *(when, shortly(text)),
+            )
         )
-        for id, kind, state, when, text in rows
+        for id, kind, state, reason, when, text in rows
     )
 
 
@@ -191,6 +200,49 @@ def schedule_paused(language: Language, id: int, times: int, text: str) -> str:
         text=shortly(text),
         times=times,
     )
+
+
+def schedules_resumed(language: Language, rows: Sequence[tuple[int, str]]) -> str:
+    """Say that schedules were resumed; each row has a schedule's number, and when it fires next."""
+    if not rows:
+        return gettext(language, "No schedule is paused.")
+    return "\n".join(schedule_changed(language, id, "resume", when) for id, when in rows)
+
+
+def unreachable_chat(language: Language, chat: str, why: str, count: int) -> str:
+    """Tell an admin that `count` schedules of a chat are paused, because nothing can be delivered to it."""
+    paused = ngettext(
+        language,
+        "⏸ Nothing can be delivered to the chat {chat} ({why}): {count} schedule is paused.",
+        "⏸ Nothing can be delivered to the chat {chat} ({why}): {count} schedules are paused.",
+        count,
+        chat=chat,
+        why=flat(why),
+    )
+    then = gettext(language, "When somebody writes there again, the chat is told how to resume them.")
+    return f"{paused} {then}"
+
+
+RESUME_ALL = "/schedules resume all"
+"""The command that resumes all paused schedules of an owner."""
+
+
+def schedules_waited(language: Language, rows: Sequence[tuple[int, str]]) -> str:
+    """Say that schedules were paused while nothing could be delivered; each row has a number and a text."""
+    first = ngettext(
+        language,
+        "⏸ {count} schedule was paused, because I could not reach you here:",
+        "⏸ {count} schedules were paused, because I could not reach you here:",
+        len(rows),
+    )
+    lines = [f"- {id} “{shortly(text)}”" for id, text in rows]
+    last = gettext(language, "{command} resumes all; /schedules resume N resumes one.", command=RESUME_ALL)
+    return "\n".join((first, *lines, last))
+
+
+def resume_all(language: Language) -> str:
+    """Return the label of the button that resumes all schedules."""
+    return gettext(language, "▶ Resume all")
 
 
 def schedules_missed(language: Language, rows: Sequence[tuple[int, str, int, str]]) -> str:

@@ -22,6 +22,11 @@ def anonymous(language: Language) -> str:
     )
 
 
+def sent_again(language: Language) -> str:
+    """Mark a message that may reach the chat twice, because Telegram did not confirm the first one."""
+    return gettext(language, "🔁 Sent again: Telegram did not confirm that it had arrived.")
+
+
 def unsupported(language: Language, what: str) -> str:
     """Say that Rumi does not support messages of the kind `what`, for example `sticker`."""
     return gettext(

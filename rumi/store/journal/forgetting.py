@@ -126,6 +126,7 @@ def delete_chat(transaction: Transaction, chat: str) -> bool:
         "tainted_files",
         "parked",
         "schedules",
+        "unreachable",
         "album_parts",
         "voices",
         *UNDO,

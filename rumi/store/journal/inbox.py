@@ -30,6 +30,7 @@ from rumi.store.journal.records import (
 from rumi.store.journal.scopes import of_chat, of_message
 from rumi.store.journal.transaction import clean, mine
 from rumi.store.journal.undo import find_undo
+from rumi.store.journal.unreachable import note_return
 from rumi.store.steps import Transaction, step
 
 SEEN_S = 48 * 3600.0
@@ -53,11 +54,12 @@ _OPEN: Final = "messages INDEXED BY messages_open"
 """The table `messages` with its partial index of open messages. Few of a chat's messages are open."""
 
 
-def _of_batch(transaction: Transaction, batch: tuple[Incoming, ...]) -> Iterable[str]:
+def of_batch(transaction: Transaction, batch: tuple[Incoming, ...]) -> Iterable[str]:
+    """Return the chats of the messages."""
     return [message.chat for message in batch]
 
 
-@step(_of_batch)
+@step(of_batch)
 def accept_messages(
     transaction: Transaction, batch: tuple[Incoming, ...]
 ) -> tuple[Incoming | None, ...] | NotStored:
@@ -135,6 +137,8 @@ def insert_message(message: Incoming, transaction: Transaction) -> Incoming:
         f"SELECT coalesce(max(id), 0) FROM {_OPEN} WHERE chat = ? AND reply IS NULL", (message.chat,)
     ).fetchone()
     received = transaction.now()
+    if not (message.schedule or message.task or message.notice or message.unattended):
+        note_return(transaction, message.chat)
     (id,) = transaction.db.execute(
         "INSERT INTO messages"
         " (chat, text, received, language, admin, origin, enclosures, user, unattended, apart, channel,"

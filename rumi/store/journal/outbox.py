@@ -108,7 +108,13 @@ def mark_delivered(transaction: Transaction, delivery: int) -> None:
 @step(of_reply, owned=True)
 def mark_part_sent(transaction: Transaction, delivery: int, parts: int) -> None:
     """Record that the first `parts` parts of a reply were sent."""
-    transaction.db.execute("UPDATE outbox SET parts = ? WHERE id = ?", (parts, delivery))
+    transaction.db.execute("UPDATE outbox SET parts = ?1, begun = ?1 WHERE id = ?2", (parts, delivery))
+
+
+@step(of_reply, owned=True)
+def mark_part_begun(transaction: Transaction, delivery: int, begun: int) -> None:
+    """Record that the first `begun` parts of a reply may have been sent."""
+    transaction.db.execute("UPDATE outbox SET begun = ? WHERE id = ?", (begun, delivery))
 
 
 @step(of_chat, owned=True)
@@ -141,7 +147,7 @@ def undelivered_replies(
     """Return the chat's undelivered replies and all replies to the messages in `to`, oldest first."""
     found = (
         "SELECT outbox.id, outbox.text, parts, messages.id, turn, reason, origin, preview,"
-        " coalesce(task, 0), coalesce(schedule, 0), coalesce(buttons, '[]'),"
+        " coalesce(task, 0), coalesce(schedule, 0), coalesce(buttons, '[]'), begun, coalesce(language, ''),"
         " coalesce(part_of, 0), coalesce(messages.text, '') != ''"
         " FROM outbox LEFT JOIN messages ON reply = outbox.id WHERE outbox.chat = ?1"
     )
@@ -155,11 +161,17 @@ def undelivered_replies(
         rows = sorted({*rows, *more}, key=lambda row: (row[0], row[3] or 0))
     replies: dict[int, StoredReply] = {}
     silent = set[int]()  # replies whose message so far has no text, so that a part with text is answered
-    for row in rows:
-        delivery, text, parts, message, turn, reason, origin, preview, task, schedule, buttons_text = row[:11]
-        part_of, speaks = row[11:]
-        buttons = buttons_in(buttons_text)
-        first = StoredReply(delivery, (), text, parts=parts, task=task, schedule=schedule, buttons=buttons)
+    for delivery, text, parts, message, turn, reason, origin, preview, task, schedule, *more_columns in rows:
+        buttons_text, begun, language, part_of, speaks = more_columns
+        first = StoredReply(
+            *(delivery, (), text),
+            parts=parts,
+            task=task,
+            schedule=schedule,
+            buttons=buttons_in(buttons_text),
+            begun=begun,
+            language=language or "en",
+        )
         reply = replies.get(delivery, first)
         if message is not None:
             if not reply.messages and not speaks:

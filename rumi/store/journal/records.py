@@ -360,8 +360,9 @@ class StoredReply:
     ends no turn. `origin` is the source's number of the first message: None if no message came from the
     source, 0 if the number is no longer valid. `preview` is the source's number of the message that showed
     the growing answer; in files of earlier versions it is negative if the result of an edit was unknown.
-    `parts` is the number of parts that were already sent. `task` is the task whose result the reply contains.
-    `schedule` is the schedule that created the message.
+    `parts` is the number of parts that were already sent, and `begun` the number of parts that may have been
+    sent. `task` is the task whose result the reply contains.
+    `schedule` is the schedule that created the message. `language` is the language of the first message.
     """
 
     delivery: int
@@ -375,6 +376,8 @@ class StoredReply:
     task: int = 0
     schedule: int = 0
     buttons: Buttons = ()
+    begun: int = 0
+    language: Language = "en"
 
 
 @dataclass(frozen=True, slots=True)
@@ -603,6 +606,7 @@ class ScheduleRecord:
     `message` is the number of the command that created the schedule. `fired` is the time of the last firing.
     Numbers are 0 if they do not apply. `turn` is the turn that creates the schedule, and `asked_at` is the
     time when it was asked for, from which relative times count; both are not stored in the schedule's row.
+    `reason` is why the schedule is paused, if nothing can be delivered to its chat.
     """
 
     owner: str
@@ -629,6 +633,7 @@ class ScheduleRecord:
     """The source's number of the person who requested the schedule; None if unknown."""
     turn: str = ""
     asked_at: float = 0.0
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

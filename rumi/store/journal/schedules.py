@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final, TypeAlias, get_args
 
 from rumi.store.journal.history import MOST_ENTRY
-from rumi.store.journal.inbox import insert_message
+from rumi.store.journal.inbox import insert_message, of_batch
 from rumi.store.journal.records import (
     Fired,
     Firing,
@@ -20,6 +20,7 @@ from rumi.store.journal.scopes import keys_in, of_chat, of_schedule
 from rumi.store.journal.tasks import insert_task
 from rumi.store.journal.transaction import SLICE, clean, mine
 from rumi.store.journal.undo import note_schedule, schedule_row
+from rumi.store.journal.unreachable import note_return, pause_if_unreachable
 from rumi.store.steps import Transaction, step
 
 FAILURES: Final = 3
@@ -41,7 +42,7 @@ _KINDS: Final = get_args(ScheduleKind)
 _STATES: Final = get_args(ScheduleState)
 _FIELDS: Final = (
     "id, owner, chat, kind, text, options, cron, zone, instant, next_at, state, failures, missed, missed_at,"
-    " language, model, tainted, message, created, user"
+    " language, model, tainted, message, created, user, reason"
 )
 
 
@@ -116,16 +117,21 @@ def list_schedules(
 def set_schedule(transaction: Transaction, id: int, state: ScheduleState, instant: float = 0.0) -> bool:
     """Pause a schedule, or resume it with the next fire time `instant`.
 
-    Return False if the schedule is done or does not exist.
+    If nothing could be delivered to the chat, a resumed schedule tries again. Return False if the schedule is
+    done or does not exist.
     """
-    return bool(
+    changed = bool(
         transaction.db.execute(
             "UPDATE schedules SET state = ?1, instant = coalesce(nullif(?2, 0), instant),"
-            " next_at = coalesce(nullif(?2, 0), next_at), failures = 0, touched = ?3"
+            " next_at = coalesce(nullif(?2, 0), next_at), failures = 0, touched = ?3, reason = ''"
             " WHERE id = ?4 AND state != 'done'",
             (state, instant, transaction.now(), id),
         ).rowcount
     )
+    if changed and state == "active":
+        for chat in of_schedule(transaction, id):
+            note_return(transaction, chat)
+    return changed
 
 
 @step()
@@ -220,6 +226,8 @@ def _fire(firing: Firing, transaction: Transaction) -> Fired:
     now = transaction.now()
     # A firing that a command asked for leaves the next instant alone.
     if not firing.number:
+        if pause_if_unreachable(transaction, firing.schedule):
+            return Fired()
         advanced = transaction.db.execute(
             "UPDATE schedules SET instant = ?1, next_at = ?1,"
             " state = CASE WHEN ?1 != 0 THEN state ELSE 'done' END,"
@@ -337,6 +345,35 @@ def tell_missed(
         return None
     transaction.db.executemany("UPDATE schedules SET missed = 0 WHERE id = ?", [(id,) for id, _ in told])
     return insert_message(message, transaction)
+
+
+@step(reads=True)
+def schedules_of_unreachable(transaction: Transaction, chat: str) -> tuple[ScheduleRecord, ...]:
+    """Return the schedules that are paused because nothing could be delivered to their chat."""
+    return _schedules(transaction, "chat = ? AND reason != '' ORDER BY id", chat)
+
+
+@step(of_batch)
+def tell_admins(transaction: Transaction, messages: tuple[Incoming, ...], chat: str) -> tuple[Incoming, ...]:
+    """Store the `messages` that tell admins that a chat is unreachable; return them as stored.
+
+    Admins are told once, until a person writes in the chat again. Any worker may store the messages: the
+    workers of the admins' chats find them.
+    """
+    first = transaction.db.execute(
+        "UPDATE unreachable SET noted = 1 WHERE chat = ? AND noted = 0 AND back = 0", (chat,)
+    )
+    return tuple(insert_message(message, transaction) for message in messages) if first.rowcount else ()
+
+
+@step(of_chat, owned=True)
+def tell_return(transaction: Transaction, chat: str, message: Incoming) -> Incoming | None:
+    """Store the `message` that tells a chat, in which a person writes again, of its paused schedules.
+
+    Return None, and store nothing, if no person has written there yet or the chat was told already.
+    """
+    told = transaction.db.execute("DELETE FROM unreachable WHERE chat = ? AND back > 0", (chat,))
+    return insert_message(message, transaction) if told.rowcount else None
 
 
 @step(reads=True)

@@ -57,7 +57,8 @@ CREATE TABLE outbox (
     created   REAL NOT NULL,
     delivered REAL,
     parts     INTEGER NOT NULL DEFAULT 0,     -- how many of its parts a person has already
-    failure   TEXT               -- why nobody will ever have it; then `delivered` is when that was found
+    failure   TEXT,              -- why nobody will ever have it; then `delivered` is when that was found
+    begun     INTEGER NOT NULL DEFAULT 0      -- how many of its parts a person may have
 );
 CREATE INDEX outbox_waiting ON outbox (chat, id) WHERE delivered IS NULL;
 CREATE TABLE history (
@@ -243,7 +244,8 @@ CREATE TABLE schedules (
     message  INTEGER UNIQUE,     -- the command that asked for it
     created  REAL NOT NULL,
     touched  REAL NOT NULL,      -- when its next fire was last set
-    user     INTEGER             -- what its chat's source calls the person who asked for it
+    user     INTEGER,            -- what its chat's source calls the person who asked for it
+    reason   TEXT NOT NULL DEFAULT ''         -- why it was paused, where nobody could be reached
 );
 CREATE INDEX schedules_due ON schedules (next_at) WHERE state = 'active';
 CREATE INDEX schedules_failed ON schedules (id) WHERE state = 'active' AND failures >= 3;
@@ -259,6 +261,13 @@ CREATE TABLE fires (             -- what has fired: an instant of a schedule fir
     task     INTEGER,
     PRIMARY KEY (schedule, instant)
 ) WITHOUT ROWID;
+CREATE TABLE unreachable (       -- chats to which nothing can be delivered
+    chat     TEXT PRIMARY KEY,
+    why      TEXT NOT NULL,      -- the refusal, in the words of the chat's source
+    since    REAL NOT NULL,
+    noted    INTEGER NOT NULL DEFAULT 0,      -- admins were told
+    back     REAL NOT NULL DEFAULT 0          -- when a person wrote there again; 0: not yet
+);
 CREATE TABLE episodes (          -- a line on what a session that ended was about
     id      INTEGER PRIMARY KEY AUTOINCREMENT,
     chat    TEXT NOT NULL,
@@ -565,6 +574,12 @@ CREATE TABLE members (
     chat TEXT NOT NULL, user INTEGER NOT NULL, name TEXT NOT NULL, since REAL NOT NULL, seen REAL NOT NULL,
     PRIMARY KEY (chat, user)
 ) WITHOUT ROWID;
+ALTER TABLE outbox ADD COLUMN begun INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE schedules ADD COLUMN reason TEXT NOT NULL DEFAULT '';
+CREATE TABLE unreachable (
+    chat TEXT PRIMARY KEY, why TEXT NOT NULL, since REAL NOT NULL, noted INTEGER NOT NULL DEFAULT 0,
+    back REAL NOT NULL DEFAULT 0
+);
 """,
 }
 """SQL statements that upgrade each version to the next one."""

@@ -2,6 +2,8 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from secrets import token_hex
 from typing import Final, Never
 
 import trio
@@ -12,7 +14,7 @@ from rumi.platform.chat_ids import LOCAL
 from rumi.platform.texts import schedules as schedule_texts
 from rumi.platform.texts import tasks as task_texts
 from rumi.platform.timestamps import utc
-from rumi.store.journal.records import Firing, Incoming, ScheduleFigures, ScheduleRecord
+from rumi.store.journal.records import Button, Firing, Incoming, ScheduleFigures, ScheduleRecord
 from rumi.store.journal.schedules import (
     FAILURES,
     ahead_schedules,
@@ -23,9 +25,13 @@ from rumi.store.journal.schedules import (
     missed_schedules,
     move_schedules,
     pause_failed,
+    schedules_of_unreachable,
     set_schedule,
+    tell_admins,
     tell_missed,
+    tell_return,
 )
+from rumi.store.journal.unreachable import unreachable_chats
 from rumi.tasks.schedules.firing import Later, in_words, notice, plan
 from rumi.tasks.schedules.schedules import Schedules
 from rumi.tasks.schedules.times import following
@@ -62,6 +68,7 @@ class ScheduleClock(Actor[Never]):
         self._shown: Sequence[ScheduleRecord] = ()
         self._work_until = self._services.now() + LOOK_S
         self._watched_chats: set[str] = set()
+        self._lost_chats: set[str] = set()
         self._latest = 0.0
 
     async def started(self) -> None:
@@ -80,6 +87,7 @@ class ScheduleClock(Actor[Never]):
                 await self._watch_missed()
             await self._fire_due()
             await self._pause_failing()
+            await self._watch_unreachable()
             await self._look()
             while not changed.is_set() and not self._went_back():
                 with trio.move_on_after(max(0.0, min(self._figures.next_at - self._now(), LOOK_S))):
@@ -198,6 +206,54 @@ class ScheduleClock(Actor[Never]):
         # `_watch_missed` skipped this chat while it was watched: catch fire times missed since the report.
         await self._watch_missed()
 
+    # Chats to which nothing can be delivered
+
+    async def _watch_unreachable(self) -> None:
+        """Tell admins of chats whose schedules are paused now, and start a listener for each such chat."""
+        for chat, why in await self._ask(unreachable_chats(noted=False)):
+            paused = await self._ask(schedules_of_unreachable(chat))
+            services = self._services
+            text = schedule_texts.unreachable_chat(services.language, chat, why, len(paused))
+            told = tuple(
+                Incoming(
+                    chat=admin, text=text, language=services.language, schedule=paused[0].id, notice=True
+                )
+                for admin in services.admins(chat)
+                if admin != chat
+            )
+            logger.warning("nothing can be delivered to %s: %d schedules are paused", chat, len(paused))
+            for stored in await self._ask(tell_admins(told, chat)):
+                services.wake(stored)
+        lost = {chat for chat, _ in await self._ask(unreachable_chats())}
+        for chat in lost - self._lost_chats:
+            self._lost_chats.add(chat)
+            self.start_soon(self._report_paused, chat)
+
+    async def _report_paused(self, chat: str) -> None:
+        """Wait until a person writes in an unreachable chat, then tell them which schedules are paused."""
+        with self._services.hub.listening(chat) as events:
+            while True:
+                event = await events.receive()
+                if isinstance(event.what, Replied | TurnStarted):
+                    paused = await self._ask(schedules_of_unreachable(chat))
+                    if not paused:
+                        break
+                    # None: no person has written; this was the result of a task, for example.
+                    stored = await self._ask(tell_return(chat, self._paused(paused)))
+                    if stored is not None:
+                        self._services.wake(stored)
+                        break
+        self._lost_chats.discard(chat)
+
+    @staticmethod
+    def _paused(paused: Sequence[ScheduleRecord]) -> Incoming:
+        """Return the message that tells a chat which schedules are paused."""
+        language = paused[0].language
+        text = schedule_texts.schedules_waited(language, [(one.id, one.text) for one in paused])
+        button = Button(token_hex(8), schedule_texts.resume_all(language), schedule_texts.RESUME_ALL)
+        tainted = any(one.tainted for one in paused)
+        return replace(notice(paused[0], text), buttons=(button,), tainted=tainted)
+
     @staticmethod
     def _missed(missed: Sequence[ScheduleRecord]) -> Incoming:
         """Return the message that reports missed fire times to a chat."""
@@ -229,17 +285,22 @@ class ScheduleClock(Actor[Never]):
         return f"{self._figures.active} active, next {utc(self._figures.next_at)}"
 
     def metrics(self) -> Mapping[str, object]:
-        """Return schedule counts by state, the next fire time, and the local owner's schedules."""
+        """Return schedule counts by state, the next fire time, and the local owner's schedules.
+
+        `unreachable` lists the chats whose schedules are paused because nothing can be delivered to them.
+        """
         next_at = self._figures.next_at
         return {
             "active": self._figures.active,
             "paused": self._figures.paused,
             "next": None if next_at == float("inf") else utc(next_at),
+            "unreachable": sorted(self._lost_chats),
             "schedules": [
                 {
                     "id": schedule.id,
                     "kind": schedule.kind,
                     "state": schedule.state,
+                    "reason": schedule.reason,
                     "text": task_texts.shortly(schedule.text),
                     "when": schedule_texts.recurrence("en", schedule.cron) if schedule.cron else "",
                     "next": schedule.next_at if schedule.state == "active" else None,

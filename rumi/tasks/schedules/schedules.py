@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -45,6 +45,8 @@ class ScheduleServices:
     `wake` delivers a stored message to its chat. `bot` returns the task that a schedule of a bot starts; it
     is None if there are no bots. `has_bot` returns True for the name of a bot. `stays` means that this
     process keeps running without attached clients. `group_of` returns the settings of the group of a chat.
+    `admins` returns the chats of the people who are told that nothing can be delivered to a chat any more;
+    they are told in `language`.
     """
 
     journal: ActorRef[JournalMessage]
@@ -60,6 +62,8 @@ class ScheduleServices:
     stays: bool = True
     people: People = field(default_factory=People)
     group_of: Callable[[str], GroupSection] = lambda chat: GroupSection()
+    admins: Callable[[str], Sequence[str]] = lambda chat: ()
+    language: Language = "en"
 
 
 class Schedules(StoredSchedules):
@@ -134,6 +138,12 @@ class Schedules(StoredSchedules):
             case "pause" if id:
                 await self.pause(id, owner)
                 return schedule_texts.schedule_changed(language, id, "pause")
+            case "resume" if number.strip() == "all":
+                resumed = [
+                    (one.id, next_in_words(one, language))
+                    for one in await self.resume_all(owner, message.chat)
+                ]
+                return schedule_texts.schedules_resumed(language, resumed)
             case "resume" if id:
                 schedule = await self.resume(id, owner)
                 return schedule_texts.schedule_changed(
@@ -151,7 +161,8 @@ class Schedules(StoredSchedules):
     def list_in_words(self, schedules: tuple[ScheduleRecord, ...], language: Language) -> str:
         """Return a list of schedules in Markdown."""
         return schedule_texts.schedule_list(
-            language, [(s.id, s.kind, s.state, next_in_words(s, language), s.text) for s in schedules]
+            language,
+            [(s.id, s.kind, s.state, s.reason, next_in_words(s, language), s.text) for s in schedules],
         )
 
     def understood(self, schedule: ScheduleRecord, language: Language) -> str:

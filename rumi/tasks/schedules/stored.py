@@ -20,6 +20,7 @@ from rumi.store.journal.schedules import (
     load_schedule,
     pause_schedules,
     propose_zone,
+    schedules_of_unreachable,
     set_schedule,
     set_zone,
     zone_of,
@@ -167,6 +168,17 @@ class StoredSchedules:
             UsageError: The schedule is unknown or done.
         """
         return await self._set(await self.show(id, owner), paused=False)
+
+    async def resume_all(self, owner: str, chat: str) -> list[ScheduleRecord]:
+        """Resume all paused schedules of an owner, and return them.
+
+        This includes schedules of other owners that send to the `chat`, if they are paused only because
+        nothing could be delivered to it.
+        """
+        owned = [schedule for schedule in await self.listed(owner) if schedule.state == "paused"]
+        waiting = await self._ask(schedules_of_unreachable(chat))
+        paused = {schedule.id: schedule for schedule in (*owned, *waiting)}
+        return [await self._set(paused[id], paused=False) for id in sorted(paused)]
 
     async def pause_all(self) -> int:
         """Pause all active schedules of all owners; return the number of paused schedules."""

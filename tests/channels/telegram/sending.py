@@ -23,6 +23,7 @@ from rumi.channels.telegram.sending.sender import Sender
 from rumi.chats.events import ChatEvent, Happening, Replied, TurnStarted
 from rumi.chats.hub import Hub
 from rumi.models.model import TextDelta, ToolCall
+from rumi.platform.texts.telegram import sent_again
 from rumi.store.journal.actor import Journal
 from rumi.store.journal.inbox import accept_messages
 from rumi.store.journal.outbox import settle, undelivered_chats, undelivered_replies
@@ -31,6 +32,11 @@ from rumi.store.journal.transaction import JournalMessage
 from tests.chats.house import InlineOffload
 from tests.fakes.bot_api import TOKEN, BotApi
 from tests.fakes.telegram_request import InMemoryRequest
+
+
+def unmarked(text: str) -> str:
+    """A message without the mark of one that was sent again; nothing where there is only the mark."""
+    return text.removeprefix(sent_again("en")).lstrip("\n")
 
 
 class _Bytes(InMemoryRequest):

@@ -4,7 +4,15 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from rumi.channels.telegram.sending.limits import NOW_SHARE, SLOW_S, SPARE_SHARE, Rate, SendLimits
+from rumi.channels.telegram.sending.limits import (
+    JITTER_S,
+    NO_BURST_S,
+    NOW_SHARE,
+    SLOW_S,
+    SPARE_SHARE,
+    Rate,
+    SendLimits,
+)
 
 
 async def sent(limits: SendLimits, number: int, times: int) -> list[float]:
@@ -16,11 +24,46 @@ async def sent(limits: SendLimits, number: int, times: int) -> list[float]:
     return at
 
 
-async def test_a_chat_has_a_burst_of_three_and_then_three_in_three_seconds(
-    autojump_clock: MockClock,
-) -> None:
+async def test_a_chat_has_a_burst_of_three_and_then_one_a_second(autojump_clock: MockClock) -> None:
     at = await sent(SendLimits(margin=1.0), 5, 7)
-    assert at == [0, 0, 0, 3, 3, 3, 6]
+    assert at == pytest.approx([0, 0, 0, *(place + JITTER_S for place in (1, 2, 3, 4))])
+
+
+@pytest.mark.parametrize("idle", [0.0, 0.5, 1.5, 2.0, 3.0, 60.0])
+async def test_a_burst_grows_again_by_one_a_second(autojump_clock: MockClock, idle: float) -> None:
+    limits = SendLimits(margin=1.0)
+    await sent(limits, 5, 3)
+    await trio.sleep(idle)
+    at = await sent(limits, 5, 4)
+    assert [when - idle for when in at].count(0) == min(3, int(idle))
+
+
+@pytest.mark.parametrize("parts", [2, 3, 4, 10])
+async def test_parts_behind_a_preview_wait_no_more_than_the_edits_took(
+    autojump_clock: MockClock, parts: int
+) -> None:
+    limits = SendLimits(margin=1.0)
+    for _ in range(10):
+        assert limits.take(5), "a preview every second and a half"
+        await trio.sleep(1.5)
+    began = trio.current_time()
+    at = await sent(limits, 5, parts)
+    assert at[-1] - began == pytest.approx(0 if parts <= 3 else parts - 3 + JITTER_S)
+
+
+@pytest.mark.parametrize("seconds", [1.0, 3.0, 35.0])
+async def test_a_chat_where_telegram_asked_to_wait_has_no_bursts_for_a_while(
+    autojump_clock: MockClock, seconds: float
+) -> None:
+    limits = SendLimits(margin=1.0)
+    limits.pause(5, seconds)
+    expected = [seconds + place * (1 + JITTER_S) for place in range(4)]
+    assert await sent(limits, 5, 4) == pytest.approx(expected)
+    assert len(set(await sent(limits, 6, 3))) == 1, "another chat keeps its burst"
+    await trio.sleep(NO_BURST_S / 2)
+    assert len(set(await sent(limits, 5, 3))) == 3
+    await trio.sleep(NO_BURST_S / 2)
+    assert len(set(await sent(limits, 5, 3))) == 1
 
 
 async def test_a_group_has_twenty_a_minute(autojump_clock: MockClock) -> None:
@@ -155,4 +198,6 @@ async def test_a_forgotten_chat_can_do_no_more_than_a_known_one(
         await trio.sleep(pause)
         at += await sent(limits, 5, 1)
         limits.take(6)
-    assert all(later - earlier >= 3 for earlier, later in zip(at, at[3:], strict=False))
+    # A bucket of three that refills by one a second never runs out.
+    for first in range(len(at)):
+        assert all(count + 1 <= 3 + when - at[first] + 1e-9 for count, when in enumerate(at[first:]))

@@ -19,7 +19,7 @@ from rumi.platform.texts import telegram as telegram_texts
 from rumi.platform.texts.questions import Verdict
 from rumi.texts import gettext
 from tests.channels.telegram.readings import seen
-from tests.channels.telegram.sending import PostOffice, Turn, bot_in_memory, post_office
+from tests.channels.telegram.sending import PostOffice, Turn, bot_in_memory, post_office, unmarked
 from tests.channels.telegram.test_sender_in_bad_weather import DISHONEST, HONEST
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_faults import Broken, Error, Flood, Late, Reset, Silent, Slow
@@ -621,7 +621,8 @@ async def test_in_any_weather_no_button_outlives_its_question_and_every_reply_ar
     for number in (1, 2, 3):
         said = api.chats[number].said
         questions = [message for message in said if "?" in message.text]
-        replies = [message.text for message in said if message.text.startswith(f"tg{number} reply")]
+        texts = [unmarked(message.text) for message in said]
+        replies = [text for text in texts if text.startswith(f"tg{number} reply")]
         assert list(dict.fromkeys(replies)) == [f"tg{number} reply {turn}" for turn in range(4)]
         assert not [message for message in questions if message.buttons]
         if honest:

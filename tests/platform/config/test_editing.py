@@ -63,7 +63,7 @@ def test_an_empty_value_takes_an_optional_key_away(tmp_path: Path) -> None:
     [
         ("model.nope", "1", "Unknown key"),
         ("model.timeout_s", "x", "a number"),
-        ("telegram.allowed_users", "12", "JSON"),
+        ("telegram.allowed_users", "Ana", "tells you your number"),
         ("model.default", "custom:none", "needs a section"),
         ("model", "x", "is a section"),
         ("GROQ_API_KEY", "gsk_secret", "environment"),

@@ -7,7 +7,9 @@ in lower case.
 from enum import Enum, auto
 
 import httpx
-from telegram.error import BadRequest, Forbidden, TelegramError
+from telegram.error import BadRequest, Forbidden, NetworkError, TelegramError, TimedOut
+
+from rumi.channels.telegram.api.guarded import NO_ANSWER
 
 
 class RefusalReason(Enum):
@@ -44,7 +46,13 @@ _FRAGMENTS: tuple[tuple[RefusalReason, tuple[str, ...]], ...] = (
         ),
     ),
     (RefusalReason.NOT_DELETABLE, ("message can't be deleted", "message_delete_forbidden")),
-    (RefusalReason.QUOTED, ("replied not found", "reply_message_id_invalid", "reply message not found")),
+    (
+        RefusalReason.QUOTED,
+        (
+            *("replied not found", "to reply not found", "reply message not found"),
+            *("reply_message_id_invalid", "reply_to_invalid"),
+        ),
+    ),
     (RefusalReason.TOPIC, ("message thread not found", "topic_deleted", "topic_closed", "topic_id_invalid")),
     (
         RefusalReason.GONE,
@@ -55,16 +63,24 @@ _FRAGMENTS: tuple[tuple[RefusalReason, tuple[str, ...]], ...] = (
             "user_is_blocked",
             "input_user_deactivated",
             "group chat was deactivated",
+            "group chat was deleted",
             "bot was kicked",
             "bot was blocked",
             "bot is not a member",
             "not enough rights to send",
             "have no rights to send",
             "need administrator rights",
+            "have no write access",
             "chat_write_forbidden",
+            "chat_admin_required",
+            "chat_forbidden",
+            "chat_guest_send_forbidden",
             "chat_restricted",
             "chat_send_plain_forbidden",
+            "chat_id_invalid",
             "peer_id_invalid",
+            "user_banned_in_channel",
+            "user_deactivated",
             "channel_private",
         ),
     ),
@@ -91,3 +107,13 @@ def never_left(error: TelegramError) -> bool:
     If the result is False, Telegram may have executed the request already, or may still execute it.
     """
     return isinstance(error.__cause__, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
+
+
+def answer_lost(error: TelegramError) -> bool:
+    """Return True if Telegram may have executed the failed request, because its answer did not arrive.
+
+    An error that the server reported is an answer, also a server error such as 502.
+    """
+    if not isinstance(error, NetworkError) or isinstance(error, BadRequest) or never_left(error):
+        return False
+    return isinstance(error, TimedOut) or error.__cause__ is not None or error.message == NO_ANSWER

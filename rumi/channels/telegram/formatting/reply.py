@@ -139,3 +139,12 @@ def _offsets(text: str) -> list[int] | range:
     if units(text) == len(text):
         return range(len(text) + 1)
     return [0, *accumulate(2 if character > "\uffff" else 1 for character in text)]
+
+
+def stacked(words: MessagePart, line: MessagePart, between: str = "\n\n") -> MessagePart:
+    """Return a message with `line` below `words`."""
+    above = words.text + between
+    moved = (
+        MessageEntity(entity.type, entity.offset + units(above), entity.length) for entity in line.entities
+    )
+    return MessagePart(above + line.text, (*words.entities, *moved))

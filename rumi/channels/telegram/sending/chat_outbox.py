@@ -34,6 +34,7 @@ from rumi.store.journal.outbox import mark_undeliverable, undelivered_replies
 from rumi.store.journal.records import StoredReply
 from rumi.store.journal.store import NotOwner
 from rumi.store.journal.transaction import JournalMessage
+from rumi.store.journal.unreachable import mark_unreachable
 from rumi.store.steps import Run
 
 logger = logging.getLogger(__name__)
@@ -135,7 +136,7 @@ class ChatOutbox:
     def begin(self, event: ChatEvent) -> None:
         """Show the preview of a turn that started."""
         self._finish_turn()
-        self._show(Preview(self._to, self._journal, TurnState().apply(event), self._pace))
+        self._show(Preview(self._to, self._journal, TurnState().apply(event), self._pace, self._lost))
 
     def _show(self, preview: Preview) -> None:
         self._turn = preview
@@ -313,18 +314,23 @@ class ChatOutbox:
             for stored_reply in await self._ask(undelivered_replies(self.chat))
         )
 
+    def _lost(self, why: str) -> None:
+        """Give up the chat while its turn runs. The turn's reply, which then comes, cannot be sent either."""
+        self._start(partial(self._give_up, why))
+
     async def _give_up(self, why: str) -> None:
-        """Record that the chat is unreachable, and call `gone`."""
+        """Record that the chat is unreachable, which pauses its schedules, and call `gone`."""
         logger.warning("nobody can be reached in %s: %s", self.chat, why)
         if self._turn is not None:
             self._turn.end()
-        await self._record(why)
+        self._to.wire.statistics.undeliverable += 1
+        await self._ask(mark_unreachable(self.chat, why))
         self._gone(self.chat)
 
-    async def _record(self, why: str, reply: StoredReply | None = None) -> None:
-        """Record in the journal that a reply, or every waiting reply, will never be delivered."""
+    async def _record(self, why: str, reply: StoredReply) -> None:
+        """Record in the journal that a reply will never be delivered."""
         self._to.wire.statistics.undeliverable += 1
-        await self._ask(mark_undeliverable(self.chat, why, None if reply is None else reply.delivery))
+        await self._ask(mark_undeliverable(self.chat, why, reply.delivery))
 
     async def _ask(self, request: Run[R]) -> R:
         """Send a request to the journal; repeat it after errors, without a time limit. Return the answer."""

@@ -12,15 +12,17 @@ from telegram.error import ChatMigrated, InvalidToken, RetryAfter, TelegramError
 
 from actors import ActorError, ActorRef
 from rumi.channels.telegram.api.bot import in_words, wait_of
-from rumi.channels.telegram.api.refusals import RefusalReason, refusal_of
+from rumi.channels.telegram.api.refusals import RefusalReason, answer_lost, refusal_of
 from rumi.channels.telegram.formatting.cutting import cut_plain
-from rumi.channels.telegram.formatting.reply import NOTHING, MessagePart, format_reply
+from rumi.channels.telegram.formatting.reply import NOTHING, MessagePart, format_reply, stacked
 from rumi.channels.telegram.formatting.spans import LIMIT_UNITS, units
 from rumi.channels.telegram.sending.destination import Destination, Sent
 from rumi.channels.telegram.sending.preview import Preview
 from rumi.platform.grace import with_grace
-from rumi.store.journal.outbox import mark_delivered, mark_part_sent
+from rumi.platform.texts import telegram as telegram_texts
+from rumi.store.journal.outbox import mark_delivered, mark_part_begun, mark_part_sent
 from rumi.store.journal.records import StoredReply
+from rumi.store.journal.store import NotOwner
 from rumi.store.journal.transaction import JournalMessage
 
 logger = logging.getLogger(__name__)
@@ -113,6 +115,8 @@ class Delivery:
         self._shown: Sent | None = None  # the message that the first piece is edited into
         self._left: Sent | None = None  # a preview that must still be deleted
         self._ready = False
+        self._lost = False  # the next piece may be in the chat already
+        self._marked = False  # the next piece says so
 
     async def bring(self) -> None:
         """Send the unsent parts of the reply, and record them in the journal.
@@ -126,6 +130,8 @@ class Delivery:
             self._parts = await self._format(self._reply.text)
             # Formatting is deterministic, so the number of recorded parts is valid after a restart too.
             self._taken = self._recorded = min(self._reply.parts, len(self._parts))
+            # A process ended after it had begun to send this part, and before Telegram's answer was recorded.
+            self._lost = self._reply.begun > self._taken
             await self._claim()
             self._ready = True
         # Also when nothing is left to send: an earlier attempt may have sent a part that was not recorded.
@@ -157,6 +163,8 @@ class Delivery:
         while self._taken < len(self._parts):
             if not self._pieces:
                 self._pieces.append(self._parts[self._taken])
+            if self._lost and self._shown is None:
+                self._mark_again()
             try:
                 await self._to.turn()
                 # With a grace period: a send that is cancelled without its response would be repeated after a
@@ -205,12 +213,49 @@ class Delivery:
         if self._shown is not None:
             await self._to.edit(self._shown, piece, keyboard=self._keyboard())
         else:
-            await self._to.send(piece, self._origin, keyboard=self._keyboard())
+            await self._send_new(piece)
         self._shown = self._origin = None
+        self._lost = self._marked = False
         self._pieces.popleft()
         if not self._pieces:
             self._taken += 1
             await self._mark()
+
+    async def _send_new(self, piece: MessagePart) -> None:
+        """Send a piece as a new message; meanwhile, record that a part may have been sent.
+
+        An edit needs no such record, because a repeated edit changes nothing.
+        """
+        error = None
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._note_begun, self._taken + 1)
+            try:
+                await self._to.send(piece, self._origin, keyboard=self._keyboard())
+            except Exception as raised:  # noqa: BLE001  # raised below, where no nursery wraps it in a group
+                error = raised
+        if error is None:
+            return
+        lost = isinstance(error, TelegramError) and answer_lost(error)
+        if not (lost or self._lost or self._marked):
+            await self._note_begun(self._taken)
+        raise error
+
+    async def _note_begun(self, parts: int) -> None:
+        """Record how many parts may have been sent. Without the record, a repeated part has no mark."""
+        with trio.move_on_after(self._patience.mark_s):
+            try:
+                await self._journal.ask(mark_part_begun(self._reply.delivery, parts))
+            except (ActorError, NotOwner):
+                logger.info("the journal did not note that a reply is being sent")
+
+    def _mark_again(self) -> None:
+        """Mark the next piece, which may be in the chat already, so that a person sees the repetition."""
+        mark, piece = telegram_texts.sent_again(self._reply.language), self._pieces[0]
+        self._lost, self._marked = False, True
+        if units(mark) + 2 + units(piece.text) > LIMIT_UNITS:
+            self._pieces.appendleft(MessagePart(mark))
+        else:
+            self._pieces[0] = stacked(MessagePart(mark), piece)
 
     async def _mark(self) -> None:
         """Record in the journal which parts Telegram has accepted."""
@@ -252,6 +297,8 @@ class Delivery:
             return
         match refusal_of(error):
             case None:
+                if self._shown is None and not self._marked and answer_lost(error):
+                    self._lost = True
                 await self._trouble(error)
             case RefusalReason.GONE:
                 raise ChatUnreachable(in_words(error))

@@ -8,7 +8,7 @@ made at once or not at all.
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 import trio
@@ -19,21 +19,36 @@ class Rate:
     """A limit of `count` messages in any `seconds` seconds, counted with a sliding window.
 
     Telegram may count with a sliding window or with a token bucket of `count` tokens that refills evenly.
-    This class respects both.
+    A sliding window respects both. With `refills`, this limit is itself such a token bucket: a burst of
+    `count` messages, then one message whenever `seconds / count` have passed.
     """
 
     count: int
     seconds: float
+    refills: bool = False
 
 
 EVERYWHERE = (Rate(30, 1.0),)
 """Limit of the whole bot; see "broadcasting to users" in the Bot API's FAQ."""
 
-CHAT = (Rate(3, 3.0),)
-"""Limits of one chat: one message per second, with short bursts."""
+CHAT = (Rate(3, 3.0, refills=True),)
+"""Limits of a private chat: one message per second, and short bursts.
 
-GROUP = (*CHAT, Rate(20, 60.0))
+The Bot API's FAQ allows bots to "go over this limit briefly" and gives no number. A bucket that refills has
+room for a reply's parts again soon after the edits of its preview. If Telegram refuses a burst nevertheless,
+the chat gets none for `NO_BURST_S` seconds.
+"""
+
+GROUP = (Rate(3, 3.0), Rate(20, 60.0))
 """Limits of one group."""
+
+JITTER_S = 0.3
+"""Additional wait, in seconds, for a bucket that was empty: Telegram may receive a burst later than this
+process counts it.
+"""
+
+NO_BURST_S = 300.0
+"""Time without bursts for a chat after Telegram asked the bot to wait there, in seconds."""
 
 MARGIN = 1.05
 """Factor that lengthens each window beyond its rate's `seconds`, because the latency of requests varies."""
@@ -113,9 +128,13 @@ class SendLimits:
         return not any(window.line.locked() or window.free_at(share) > now for window in windows)
 
     def pause(self, number: int, seconds: float) -> None:
-        """Block sending to this chat for `seconds`, because Telegram asked the bot to wait."""
-        window = self._window(number)
-        window.closed_until = max(window.closed_until, trio.current_time() + seconds)
+        """Block sending to this chat for `seconds`, because Telegram asked the bot to wait.
+
+        After that, the chat gets no bursts for a while.
+        """
+        window, now = self._window(number), trio.current_time()
+        window.closed_until = max(window.closed_until, now + seconds)
+        window.even_until = max(window.even_until, now + seconds + NO_BURST_S)
 
     def slow_down(self) -> None:
         """Use half of the bot's rate for a while, because Telegram asked a worker to wait."""
@@ -153,22 +172,28 @@ class SendLimits:
 class _Window:
     """A sliding window over the send times of messages. `line` is a FIFO lock: its holder may send next."""
 
-    __slots__ = ("_part", "_rates", "_times", "closed_until", "line")
+    __slots__ = ("_full", "_part", "_rates", "_times", "closed_until", "even_until", "line")
 
     def __init__(self, rates: Sequence[Rate], margin: float, part: Callable[[], float] = lambda: 1.0) -> None:
         self._part = part
         self.line = trio.Lock()
         self.closed_until = -inf
-        self._rates = tuple(Rate(rate.count, rate.seconds * margin) for rate in rates)
+        self.even_until = -inf  # no bursts before this time
+        self._rates = tuple(replace(rate, seconds=rate.seconds * margin) for rate in rates)
+        self._full = [-inf] * len(self._rates)  # when each bucket that refills is full again
         self._times: deque[float] = deque(maxlen=max(rate.count for rate in rates))
 
     def free_at(self, share: float = 1.0) -> float:
         """Return the earliest time at which one more message uses at most the part `share` of each rate."""
         at, part = self.closed_until, self._part()
-        for rate in self._rates:
+        for rate, full in zip(self._rates, self._full, strict=True):
             # At least one: a small share must slow a worker down, never block it completely.
             allowed = max(1, int(rate.count * share * part))
-            if len(self._times) >= allowed:
+            if rate.refills:
+                burst = 1 if trio.current_time() < self.even_until else allowed
+                refilled = full - (burst - 1) * rate.seconds / rate.count
+                at = max(at, refilled + JITTER_S if self._times and refilled > self._times[-1] else refilled)
+            elif len(self._times) >= allowed:
                 at = max(at, self._times[-allowed] + rate.seconds)
         return at
 
@@ -179,11 +204,16 @@ class _Window:
 
     def count(self) -> None:
         """Count a message that is being sent now."""
-        self._times.append(trio.current_time())
+        now = trio.current_time()
+        self._times.append(now)
+        self._full = [
+            max(full, now) + rate.seconds / rate.count
+            for rate, full in zip(self._rates, self._full, strict=True)
+        ]
 
     def idle(self, now: float) -> bool:
         """Return True if this window no longer limits sending, so that a new window can replace it."""
         # A window in use must stay: a second window of the same chat would not know the sends of the first.
-        if self.line.locked() or self.closed_until > now:
+        if self.line.locked() or max(self.closed_until, self.even_until) > now:
             return False
         return not self._times or self._times[-1] + max(rate.seconds for rate in self._rates) <= now

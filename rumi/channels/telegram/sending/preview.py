@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import trio
-from telegram.error import BadRequest, ChatMigrated, InvalidToken, TelegramError
+from telegram.error import BadRequest, ChatMigrated, Forbidden, InvalidToken, TelegramError
 
 from actors import ActorError, ActorRef
 from rumi.channels.telegram.api.bot import in_words
@@ -54,7 +54,8 @@ class Preview:
     `shown` is the Telegram message in which the answer grows; None if there is none. `doubtful` is True if an
     edit of that message was refused, or if an edit was never confirmed and Telegram may still apply it later.
     The reply must then not be edited into the message. `origin` is the message that the preview replies to;
-    None where no reference is needed.
+    None where no reference is needed. `lost` is called with Telegram's words if the bot was removed from the
+    chat or blocked: nobody can read the answer, so the turn need not go on.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Preview:
         journal: ActorRef[JournalMessage],
         state: TurnState,
         pace: PreviewTimes,
+        lost: Callable[[str], None],
     ) -> None:
         assert state.started is not None
         started = state.started.what
@@ -77,6 +79,7 @@ class Preview:
         self._journal = journal
         self._state = state
         self._pace = pace
+        self._lost = lost
         self._above: Preview | None = None  # the preview that must vanish before this one appears
         self._vanished = trio.Event()
         self._plain = False
@@ -142,7 +145,7 @@ class Preview:
 
         The new preview shows nothing until `vanish` of this preview has finished.
         """
-        new = Preview(self._to, self._journal, self._state, self._pace)
+        new = Preview(self._to, self._journal, self._state, self._pace, self._lost)
         new._above = self
         return new
 
@@ -172,7 +175,13 @@ class Preview:
                         await self._to.typing()
                     except TelegramError as error:
                         self._to.note_error(error)
+                        self._note_lost(error)
                 await trio.sleep(self._pace.typing_s if has_capacity else self._pace.quick_s)
+
+    def _note_lost(self, error: TelegramError) -> None:
+        # Not for a 400: a group may forbid one kind of message and allow another.
+        if isinstance(error, Forbidden) and not self._over:
+            self._lost(in_words(error))
 
     # The answer
 
@@ -285,6 +294,7 @@ class Preview:
                 self._plain, self._part = True, None
             case RefusalReason.GONE:
                 self._given_up = True
+                self._note_lost(error)
             case _ if drafted:
                 if isinstance(error, BadRequest | InvalidToken):
                     self._to.wire.drafts = False  # this server does not offer them

@@ -7,7 +7,7 @@ from telegram import MessageEntity
 from rumi.agent.events import ToolStarted
 from rumi.agent.todo_list import TodoItem, shown_lines
 from rumi.agent.tool_names import FILE_TOOLS
-from rumi.channels.telegram.formatting.reply import MessagePart, format_preview
+from rumi.channels.telegram.formatting.reply import MessagePart, format_preview, stacked
 from rumi.channels.telegram.formatting.spans import LIMIT_UNITS, blank, clean, units
 from rumi.chats.events import TurnState
 from rumi.chats.status import gist
@@ -46,10 +46,10 @@ def sketch(state: TurnState, language: Language, *, plain: bool = False) -> Mess
         todo = _todo(state.todo)
         if line is None and blank(said):
             line = _idle(state, language)
-        line = _below(todo, line) if line else todo
+        line = stacked(todo, line) if line else todo
     if not blank(said):
         words = format_preview(said, LIMIT_UNITS - (units(line.text) + 2 if line else 0))
-        line = _below(words, line) if line else words
+        line = stacked(words, line) if line else words
     if line is None:
         line = _idle(state, language)
     return line.plain() if plain else line
@@ -82,7 +82,7 @@ def _tools(state: TurnState, language: Language) -> MessagePart | None:
     shown = [started for started in calls if started is calls[-1] or below[started.call.id]][-MOST_CALLS:]
     first, *others = (_tool(started, below[started.call.id], language) for started in shown)
     for line in others:
-        first = _below(first, line, "\n")
+        first = stacked(first, line, "\n")
     return first
 
 
@@ -114,11 +114,3 @@ def _short(text: str, most: int) -> str:
     """Return the text on one line, shortened to at most `most` characters."""
     said = " ".join(clean(text).split())
     return said if len(said) <= most else f"{said[: most - 1]}…"
-
-
-def _below(words: MessagePart, line: MessagePart, between: str = "\n\n") -> MessagePart:
-    above = words.text + between
-    moved = (
-        MessageEntity(entity.type, entity.offset + units(above), entity.length) for entity in line.entities
-    )
-    return MessagePart(above + line.text, (*words.entities, *moved))

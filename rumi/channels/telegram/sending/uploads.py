@@ -6,6 +6,7 @@ import trio
 from telegram.error import RetryAfter, TelegramError
 
 from rumi.channels.telegram.api.bot import in_words, wait_of
+from rumi.channels.telegram.api.refusals import answer_lost
 from rumi.channels.telegram.sending.delivery import LIMIT, Rest
 from rumi.channels.telegram.sending.destination import Destination
 from rumi.errors import RumiError
@@ -42,6 +43,12 @@ class Upload:
                     await to.turn()
                     return await (to.speak(name, content) if spoken else to.upload(name, content))
                 except TelegramError as error:
+                    if answer_lost(error):
+                        raise RumiError(
+                            "The file could not be sent: {error}.",
+                            "It may have arrived nevertheless: ask before it is sent again.",
+                            error=in_words(error),
+                        ) from None
                     if not to.note_error(error):
                         raise RumiError(
                             "The file could not be sent: {error}.", error=in_words(error)

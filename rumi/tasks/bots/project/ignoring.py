@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from rumi.platform.home_path import known_folder
 from rumi.platform.openat import READ, is_ordinary, openat2, opened, read_foreign
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def outer_rules(work_tree: Path, git: Path, at: str) -> list[Outer]:
     """Return the rules from git's settings and from the folders above the folder `at` in a work tree."""
     parents = [at[:end] for end in reversed([0, *_slashes(at)])] if at else []
     found = [Outer(at[len(parent) :].strip("/"), _text(work_tree / parent / NAME)) for parent in parents]
-    config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    config = Path(os.environ.get("XDG_CONFIG_HOME") or Path(known_folder()) / ".config")
     own = (git / "info" / "exclude", config / "git" / "ignore")
     return [*found, *(Outer(at, _text(path)) for path in own)]
 
