@@ -41,7 +41,7 @@ def may_have_acted(broken: BrokenTurn, tools: Sequence[Tool]) -> ToolCall | None
     for call in broken.open_calls:
         if before is not None and not (_concurrent(before, tools) and _concurrent(call, tools)):
             break
-        waited = call.id == broken.asking
+        waited = f"{broken.replies} {call.id}" == broken.asking
         if not waited and not only_reads(tool_named(call.name, tools), arguments_of(call)):
             return call
         before = call

@@ -510,15 +510,16 @@ class Worker:
         # Only a call that runs alone surely waits here: nothing else of the turn has an effect meanwhile.
         running = tuple(self._services.hub.turn(self._chat).calls)
         job.waits_for_yes = len(running) == 1
+        until = trio.current_time() + self._context.settings.agent.confirm_timeout_s
         job.asked = waiting = Asked(asked.id)
         self._services.hub.questions[asked.id] = None
         try:
             if job.waits_for_yes:
                 await self._note_asking(job, running[0])
-            verdict = await waiting.wait(self._context.settings.agent.confirm_timeout_s)
-            if job.waits_for_yes:
+            verdict = await waiting.wait(until - trio.current_time())
+            if job.waits_for_yes and verdict == "yes":
                 await self._note_asking(job, "")
-                job.waits_for_yes = False
+            job.waits_for_yes = False
             return "nobody" if verdict == "no" and asked.id in self._services.hub.unasked else verdict
         finally:
             job.asked = None
@@ -526,7 +527,10 @@ class Worker:
             self._services.hub.unasked.discard(asked.id)
 
     async def _note_asking(self, job: Job, call: str) -> None:
-        await self._services.journal.ask(note_asking(self._chat, job.message.id, call))
+        """Store which call waits for a person's yes; `call` is empty after a yes, before the call is made."""
+        turn = [entry for entry in self._session.entries if entry.turn == job.turn]
+        asking = f"{BrokenTurn(0, tuple(turn), 0).replies} {call}" if call else ""
+        await self._services.journal.ask(note_asking(self._chat, job.message.id, asking))
 
     def _cut_short(self, job: Job, unconfirmed: SandboxError | None) -> TurnFinished:
         """Return a `TurnFinished` for a cancelled turn; its answer has the error `unconfirmed`, if any."""

@@ -231,7 +231,7 @@ async def test_a_call_that_waits_for_a_yes_is_asked_again_and_made_once(
 ) -> None:
     act = Act(asks=True)
     await killed_in(tmp_path, "act 1", act)
-    assert ask(tmp_path, "SELECT asking FROM messages") == [("c00",)]
+    assert ask(tmp_path, "SELECT asking FROM messages") == [("1 c00",)]
     async with life(tmp_path, act) as home:
         asked = await home.question()
         assert not act.done
@@ -479,8 +479,9 @@ TOOLS = (
         (broken("look", "act"), ""),  # which has not begun
         (broken("look", "act", results=["look"]), "act"),
         (broken("look1", "look2", "research"), "research"),  # which ran beside them
-        (broken("act", asking="act"), ""),
-        (broken("act1", "act2", asking="act2"), "act1"),
+        (broken("act", asking="1 act"), ""),
+        (broken("act1", "act2", asking="1 act2"), "act1"),
+        (broken("act", asking="2 act"), "act"),  # an earlier call with the same id waited
         (broken("list"), ""),
         (broken("put"), "put"),
         (broken("unknown"), "unknown"),

@@ -2,12 +2,14 @@
 
 import resource
 import signal
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from rumi.platform.texts.replies import goes_on_later, went_on
 from tests.cli.program import BOUND_S, Program
 from tests.cli.telegram_bot import Gate, Talk, TelegramBot, running, wait_for
 from tests.cli.telegram_world import World
@@ -28,7 +30,7 @@ def fresh(tmp_path: Path) -> Iterator[TelegramBot]:
 
 @dataclass
 class Ending:
-    """A bot that was told to end while it worked for two chats. It gives them 20 s."""
+    """A bot that was told to end while it worked for two chats. It gives their commands 5 s."""
 
     bot: TelegramBot
     short: Talk
@@ -84,7 +86,8 @@ def test_a_second_sigterm_cuts_the_waiting_short_and_the_next_start_reports(fres
     assert len(talk.texts) == 1
     fresh.start()
     (report,) = talk.hear(2)[1:]
-    assert report == "⚠️ I was restarted while working on: “sh cat gate”. Send /retry to try again."
+    assert report.startswith("⚠️ I was restarted while working on: “sh cat gate”. Send /retry to try again.")
+    assert "This was running: bash: cat gate" in report
 
 
 @pytest.mark.long
@@ -320,12 +323,35 @@ def test_a_flooded_chat_waits_as_long_as_telegram_says_and_no_other_does(bot: Te
 def test_at_the_end_of_its_patience_it_reports_what_is_left_and_ends_in_order(ending: Ending) -> None:
     bot, world = ending.bot, ending.bot.world
     assert bot.end(40) == 0
-    report = "⚠️ Me reinicié mientras trabajaba en: «sh sleep 8101». Envía /retry para intentarlo de nuevo."
-    assert ending.long.texts == [report]
-    assert bot.open == bot.unsent == 0
+    assert ending.long.texts == [goes_on_later("es")]
+    assert (bot.open, bot.unsent) == (1, 0)
     assert not processes("sleep 8101")
     assert len(world.do(lambda: world.api.pending)) == 2  # one that it knows, one that it does not
     bot.start()
     bot.idle()
     assert ending.short.texts[2:] == ["later"]
-    assert ending.long.texts == [report]
+    assert ending.long.texts[1].endswith(went_on("es"))
+
+
+@pytest.mark.long
+def test_twenty_commands_end_within_seconds_and_their_chats_go_on_after_the_restart(
+    fresh: TelegramBot,
+) -> None:
+    talks = [Talk(fresh.world) for _ in range(20)]
+    for number, talk in enumerate(talks):
+        talk.say(f"sh sleep 86{number:02}")
+    for number, _ in enumerate(talks):
+        wait_for(lambda number=number: processes(f"sleep 86{number:02}"), fresh.state)
+    began = time.monotonic()
+    fresh.send_signal(signal.SIGTERM)
+    assert fresh.end(30) == 0
+    assert time.monotonic() - began < 10  # 5 of them for the commands
+    assert [talk.texts for talk in talks] == [[goes_on_later("en")]] * 20
+    assert not [number for number in range(20) if processes(f"sleep 86{number:02}")]
+    fresh.start()
+    fresh.idle()
+    for talk in talks:
+        _, reply = talk.texts
+        assert "interrupted: Rumi was restarted" in reply
+        assert reply.endswith(went_on("en"))
+    assert fresh.rows("SELECT DISTINCT reason, resumed FROM messages") == [("complete", 1)]

@@ -317,13 +317,16 @@ class Ledger:
             )
 
     def _check_questions(self, sim_chat: SimChat) -> None:
-        """Each is asked once; where an answer was lost, it may stand there again."""
+        """Each is asked once; where an answer was lost, or its turn was resumed, it may stand there again."""
         asked = Counter(
             thing_in(message.text)
             for message in sim_chat.messages
             if message.from_bot and sim_chat.holds(message) and is_question(message.text)
         )
-        if asked.total() - len(asked) > self.excused[sim_chat]:
+        ((resumed,),) = self._book.ask(
+            "SELECT coalesce(sum(resumed), 0) FROM messages WHERE chat = ?", sim_chat.chat
+        )
+        if asked.total() - len(asked) > self.excused[sim_chat] + resumed:
             again = [thing for thing, times in asked.items() if times > 1]
             self._world.complain(
                 f"{sim_chat.chat}: {self.excused[sim_chat]} excuses, but asked again: {again}"

@@ -327,7 +327,7 @@ def resume_turn(transaction: Transaction, chat: str, message: int) -> BrokenTurn
 
 @step(of_chat, owned=True)
 def note_asking(transaction: Transaction, chat: str, message: int, call: str) -> None:
-    """Record which call of a message's turn waits for a person's yes; `call` is empty after the answer.
+    """Record which call of a message's turn waits for a person's yes; `call` is empty after a yes.
 
     A call that still waits when the process ends has had no effect.
     """

@@ -431,8 +431,9 @@ class BrokenTurn:
     """What is stored of a turn that the end of a process or a handover interrupted.
 
     `entries` is the turn's history, in the session `session`. `resumed` counts how often the turn was
-    resumed, including this time. `asking` is the id of the call that waited for a person's yes; empty if
-    there was none. `preview` is the source's number of the message that showed the growing answer.
+    resumed, including this time. `asking` is the call that waited for a person's yes: the number of replies
+    so far and the call's id, because a model may use an id again; empty if there was none. `preview` is the
+    source's number of the message that showed the growing answer.
     """
 
     session: int
