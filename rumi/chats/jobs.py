@@ -269,6 +269,7 @@ class JobQueue:
     def remove(self, job: Job) -> None:
         """Remove a waiting job. The caller must reply to its messages."""
         self._jobs.remove(job)
+
     def leave(self) -> list[int]:
         """Remove all jobs, whose messages stay open; return the numbers of the messages."""
         left = [number for job in (*self._results, *self._jobs) for number in job.messages]

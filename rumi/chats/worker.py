@@ -231,6 +231,7 @@ class Worker:
         if self._context.people.distrusts(job.message):
             return tuple(replace(entry, tainted=True) for entry in entries)
         return entries
+
     async def _end_open_calls(self, job: Job) -> None:
         """Store results for the calls that the end of the process has interrupted, so that the model knows.
 
