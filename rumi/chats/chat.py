@@ -451,7 +451,9 @@ class Chat(Actor[ChatMessage]):
                 self._queue.hold(job)  # no user could send it again, or a user pressed a button
                 return
             ends = self._job is not None and self._job.ended_by == "interrupted"
-            if self._queue.takes(job) and not ends:  # a process that is shutting down begins no turns
+            if (
+                self._queue.takes(job, self._job) and not ends
+            ):  # a process that is shutting down begins no turns
                 steered = self._job if self._steers else None
                 self._services.publisher.publish(self._chat, job.turn, self._queue.add(job, steered))
             else:

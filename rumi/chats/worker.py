@@ -392,6 +392,7 @@ class Worker:
         withdrawn.
         """
         job.asked = waiting = Asked(asked.id)
+        job.has_asked = True
         self._services.hub.questions[asked.id] = None
         try:
             verdict = await waiting.wait(self._context.settings.agent.confirm_timeout_s)
