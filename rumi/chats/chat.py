@@ -487,7 +487,7 @@ class Chat(Actor[ChatMessage]):
             if job.message.schedule or job.kind == "answer":
                 self._queue.hold(job)  # no user could send it again, or a user pressed a button
                 return
-            if self._queue.takes(job):
+            if self._queue.takes(job, self._job):
                 steered = self._job if self._steers else None
                 self._services.publisher.publish(self._chat, job.turn, self._queue.add(job, steered))
             else:

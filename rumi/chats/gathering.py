@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import trio
 
 from rumi.chats.jobs import Job, JobQueue
-from rumi.chats.pieces import LATE_S, MOST_PARTS, belong, hold_s, whole, window_s
+from rumi.chats.pieces import LATE_S, MOST_PARTS, belong, hold_s, points, whole, window_s
 from rumi.platform.config.schema import Settings
 from rumi.store.journal.records import Incoming
 
@@ -83,6 +83,9 @@ class Gathering:
         The messages of the turn lie in the journal without a reply, so that an end of the process loses none.
         """
         wait_s = hold_s(job.parts[-1], self.settings.chat.together_s)
+        still_points = not job.message.attachments and any(points(part.text) for part in job.parts)
+        if job is self.held and still_points:  # what the first text points at has not come
+            wait_s = max(wait_s, self.settings.chat.together_s)
         self._until = max(self._until, job.last_at + wait_s) if wait_s else 0.0
         if self._until <= trio.current_time():
             return False

@@ -72,6 +72,7 @@ class Job:
     the user should see. `allowed` tells the model which parked tool calls a person has approved; the turn may
     make these calls. `seen` are the parked calls that the user had been asked about before answering.
     `brought` are the history messages of attachments that were fetched. An `alone` job steers no other.
+    `has_asked` is True after the job's first question.
 
     A job that `resumes` goes on with a turn that an earlier process began; `broken` is what is stored of it.
     `stopped` is True if a user has stopped the job, even while the process ends. `began` has the time at
@@ -91,6 +92,7 @@ class Job:
     stage: str = ""
     ended_by: EndedBy = "stopped"
     asked: Asked | None = None
+    has_asked: bool = False
     dropped: int = 0
     note: str = ""
     still_running: list[str] = field(default_factory=list)
@@ -223,13 +225,15 @@ class JobQueue:
         waiting = (job for job in self.waiting if job.parts and not job.alone)
         return next((job for job in waiting if same_way(job.message, running.message)), None)
 
-    def takes(self, job: Job) -> bool:
+    def takes(self, job: Job, running: Job | None) -> bool:
         """Return True if the job may be queued: it is a turn, and the queue is not full.
 
-        A message that is only a yes or a no is never queued, because it was meant for a question.
+        A message that is only a yes or a no is not queued if the `running` turn has asked a question, because
+        it was meant for that question.
         """
         said = job.message
         answers = not fetched(said.attachments) and question_texts.yes_or_no(said.text) is not None
+        answers = answers and running is not None and running.has_asked
         return job.kind == "turn" and not answers and len(self) < self.most
 
     def add(self, job: Job, running: Job | None = None) -> Queued:

@@ -513,6 +513,7 @@ class Worker:
         job.waits_for_yes = len(running) == 1
         until = trio.current_time() + self._context.settings.agent.confirm_timeout_s
         job.asked = waiting = Asked(asked.id)
+        job.has_asked = True
         self._services.hub.questions[asked.id] = None
         try:
             if job.waits_for_yes:

@@ -560,3 +560,13 @@ def test_both_languages_say_how_many_wait_and_were_dropped() -> None:
         "Descarté 1 mensaje en cola.",
         "Descarté 2 mensajes en cola.",
     )
+
+
+async def test_a_yes_or_no_waits_behind_a_turn_that_has_asked_nothing(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async with waiting(tmp_path) as home:
+        numbers = await home.say("a", "yes", "no")
+        await home.settled()
+        said = zip(numbers, ("a", "yes", "no"), strict=True)
+        assert home.heard["cli"].replies == [((n,), f"you said {text}") for n, text in said]
