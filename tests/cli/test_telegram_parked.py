@@ -96,7 +96,8 @@ def test_what_was_parked_before_a_kill_is_asked_with_buttons_after_it(bot: Teleg
     talk = Talk(bot.world)
     with_file(talk, bot)
     fires(bot, talk, f"hang http://{host}/")
-    bot.world.until(lambda: bot.rows("SELECT 1 FROM parked"), what=bot.state)
+    stored = """SELECT 1 FROM history WHERE message LIKE '%"role":"tool"%' LIMIT 1 OFFSET 1"""
+    bot.world.until(lambda: bot.rows(stored), what=bot.state)  # the result that says so, too
     bot.kill()
     bot.start()
     asked = having(talk, "Answer with /yes 1, or /no 1")
