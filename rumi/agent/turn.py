@@ -104,6 +104,7 @@ async def run_turn(turn_input: TurnInput, watch: Watch, store: StoreMessage) -> 
             confirm=turn_input.confirm,
             parking=turn_input.parking,
             deadline=deadline,
+            approved=turn_input.approved,
         )
         acting = Acting(
             turn_input.tools,

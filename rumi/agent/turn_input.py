@@ -84,6 +84,8 @@ class TurnInput:
     Recordings and the turn's usage do not include this model call.
     """
     confirm: Confirm | None = None
+    approved: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
+    """Called after a yes to a question, before the call is made."""
     parking: Parking | None = None
     withheld: Mapping[str, str] = field(default_factory=dict)
     """Results for calls of tools that this turn does not offer, by tool name."""

@@ -324,6 +324,7 @@ class Worker:
         )
         if self._context.settings.chat.when_busy == "steer":
             begin = replace(begin, meanwhile=partial(self._said_meanwhile, job, model))
+        begin = replace(begin, approved=partial(self._approved, job))
         if broken is not None:
             # `complete` has added a result for each call without one; the turn makes these calls instead.
             history = begin.history[: len(begin.history) - len(repeats)]
@@ -519,14 +520,18 @@ class Worker:
             if job.waits_for_yes:
                 await self._note_asking(job, running[0])
             verdict = await waiting.wait(until - trio.current_time())
-            if job.waits_for_yes and verdict == "yes":
-                await self._note_asking(job, "")
-            job.waits_for_yes = False
+            job.waits_for_yes = job.waits_for_yes and verdict == "yes"
             return "nobody" if verdict == "no" and asked.id in self._services.hub.unasked else verdict
         finally:
             job.asked = None
             del self._services.hub.questions[asked.id]
             self._services.hub.unasked.discard(asked.id)
+
+    async def _approved(self, job: Job) -> None:
+        """Record that the call for which a person said yes is made now, and may have an effect."""
+        if job.waits_for_yes:
+            await self._note_asking(job, "")
+            job.waits_for_yes = False
 
     async def _note_asking(self, job: Job, call: str) -> None:
         """Store which call waits for a person's yes; `call` is empty after a yes, before the call is made."""

@@ -106,16 +106,19 @@ def test_stop_all_from_outside_stops_every_chat_and_leaves_no_process(home: Prog
 
 
 @pytest.mark.long
-def test_after_kill_9_each_message_is_reported_once(home: Program) -> None:
+def test_after_kill_9_the_turn_asks_and_what_waited_runs(home: Program) -> None:
     with running_chat(home):
         one = home.start("chat", "--chat", "one", "-p", "run sleep 633")
         wait_for(lambda: processes("sleep 633"))
         two = home.start("chat", "--chat", "one", "-p", "run echo second")
         wait_for(lambda: queued(home, "one") == 1)
         os.kill(home.serving(), signal.SIGKILL)
-        for window in (one, two):
+        for window, code in ((one, 130), (two, 0)):
             window.communicate(timeout=BOUND_S)
-            assert window.returncode == 130
-    restarted = "⚠️ I was restarted while working on: “{}”. Send /retry to try again."
-    assert replies(home) == [(text, restarted.format(text)) for text in ("run sleep 633", "run echo second")]
-    assert "second" in home.run("chat", "--chat", "one", "-p", "/retry").stdout
+            assert window.returncode == code
+    (first, asked), (second, answer) = replies(home)
+    assert first == "run sleep 633"
+    assert asked.startswith("⚠️ I was restarted while working on: “run sleep 633”")
+    assert "bash: sleep 633" in asked
+    assert second == "run echo second"
+    assert "second" in answer

@@ -93,7 +93,7 @@ def test_containers_of_a_killed_process_go_by_themselves_and_its_own_with_it(
     wait_for(lambda: not containers(installation), bot.state)
     bot.start()
     (report,) = talk.hear(2)[1:]
-    assert report == "⚠️ I was restarted while working on: “sh cat gate”. Send /retry to try again."
+    assert report.startswith("⚠️ I was restarted while working on: “sh cat gate”. Send /retry to try again.")
     talk.say("sh sleep 8301")
     wait_for(lambda: containers(installation) == [f"rumi-runner-{talk.chat}-{installation}"], bot.state)
     bot.send_signal(signal.SIGTERM)

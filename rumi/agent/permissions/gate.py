@@ -81,9 +81,9 @@ class Gate:
 
     `words` is the user's own text in this turn's message; calls that the text asks for need no approval.
     `history` contains the earlier results of MCP servers; `declare_for` and `tools` are passed to `Intent`.
-    `deadline` is the turn's cancel scope; its time limit is paused while a question waits for an answer. With
-    both `confirm` and `parking`, calls that were approved earlier run without a question, and no call is
-    parked.
+    `approved` is called after a yes, before the call is made. `deadline` is the turn's cancel scope; its
+    time limit is paused while a question waits for an answer. With both `confirm` and `parking`, calls
+    that were approved earlier run without a question, and no call is parked.
     """
 
     def __init__(
@@ -100,6 +100,7 @@ class Gate:
         confirm: Confirm | None,
         parking: Parking | None,
         deadline: trio.CancelScope,
+        approved: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint,
     ) -> None:
         self.tainted = tainted
         self._known_urls = set(known_urls)
@@ -112,6 +113,7 @@ class Gate:
         self._confirm = confirm
         self._parking = parking
         self._deadline = deadline
+        self._approved = approved
         self._one_by_one = trio.Lock()
         self._nos_left = MOST_NOS
 
@@ -181,6 +183,7 @@ class Gate:
             self._nos_left = {"yes": MOST_NOS, "no": self._nos_left - 1, "expired": 0, "nobody": 0}[verdict]
         if verdict != "yes":
             return ToolResult(False, NO[verdict])
+        await self._approved()
         self._carried.allow()
         claims = claims_of(tool)
         if claims is not None and not claims.reads:

@@ -294,8 +294,9 @@ class TerminalSession:
             await self._moved(event.what)
             self._notify()
             return
-        if isinstance(event.what, TurnFinished) and self._is_settled(event.turn):
-            return  # already reported by the process that is gone; this is the report of its successor
+        # The reply of a turn was found before the events of the process that resumed or reported it came.
+        if isinstance(event.what, TurnStarted | TurnFinished) and self._is_settled(event.turn):
+            return
         own = await self._is_own(event)
         if not own and self._alone:
             return

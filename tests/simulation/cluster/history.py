@@ -1,7 +1,7 @@
 """One history of several workers on one database: people all the while, faults, and a calm ending."""
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import copy_context
@@ -195,6 +195,7 @@ class ClusterHistory:
         self._received: dict[int, tuple[int, str]] = {}
         self._senders: defaultdict[int, set[str]] = defaultdict(set)
         self._started: dict[str, str] = {}
+        self._starts: Counter[str] = Counter()
         self._moves = Moves()
         self._me = Me(self.api.bot.id, self.api.bot.username or "")
 
@@ -464,8 +465,11 @@ class ClusterHistory:
         match event.what:
             case TurnStarted(text):
                 self.world.note(worker.name, f"{chat}: {turn} begins", lambda: repr(text))
-                if turn in self._started and not chat.startswith(TASK):  # a task goes on where it was
-                    complain(f"{chat} {turn}: started twice, by {self._started[turn]} and {worker.name}")
+                self._starts[turn] += 1
+                if self._starts[turn] > 1 and not chat.startswith(TASK):  # a task goes on where it was
+                    found = self.book.ask("SELECT resumed FROM messages WHERE turn = ?", turn)
+                    if self._starts[turn] > 1 + sum(resumed for (resumed,) in found):
+                        complain(f"{chat} {turn}: started twice, by {self._started[turn]} and {worker.name}")
                 self._started[turn] = worker.name
                 # One that goes on behind a pause may tell what it had stored before.
                 if worker.went_on_at != trio.current_time():
