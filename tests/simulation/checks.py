@@ -65,7 +65,7 @@ class Checks:
             "lanes": sender._outboxes,
             "ends": sender._ending,
             "commands": process.sandboxes._running,
-            "listeners": [chat for chat in process.services.hub._topic.subscribed() if chat is not None],
+            "listeners": self._listening(process),
             "limits": len(limits._windows),
             "boxes": sorted(self._history.daemon.live),
             "questions": process.services.hub.questions,
@@ -80,6 +80,12 @@ class Checks:
         for what, found in kept.items():
             if found:
                 self._complain(f"kept for ever: {what} {found}")
+
+    def _listening(self, process: Process) -> list[str]:
+        """Whoever listens to a chat, except for the return of people to one that nobody could read."""
+        lost = {chat for (chat,) in self._book.ask("SELECT chat FROM unreachable")}
+        listening = process.services.hub._topic.subscribed()
+        return [chat for chat in listening if chat is not None and chat not in lost]
 
     def _sessions_to_extract(self) -> list[object]:
         """Sessions that are over, and were neither learned from nor ever tried in vain."""
@@ -173,9 +179,9 @@ class Checks:
             found[said].append(number)
             if said is not None and text in said.edits:
                 continue
-            if said is None or said.text is None:
+            if said is None or (said.text is None and not said.behind):
                 self._complain(f"{chat}: the message {number} {text!r} was not meant for the house")
-            elif text not in (said.text, *said.edits) and said.text != "/retry":
+            elif said.text is not None and text not in (said.text, *said.edits) and said.text != "/retry":
                 self._complain(f"{chat}: {said.text!r} was stored as {text!r}")
             elif said.polite and answer in BUSY and not said.sim_chat.meddled:
                 self._complain(f"{chat}: {number} was wrongly told that the chat is busy")

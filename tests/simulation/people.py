@@ -37,6 +37,9 @@ GONE_S = (3, 40)
 FREE_S = 10.0
 """How long it may take until it is noticed that the disk has room again."""
 
+BEHIND_S = 3.0
+"""Within this time, what people hand on in a group may count as meant for the bot like what they said."""
+
 LATE_S = 120.0
 """How long after somebody's return an answer of Telegram's may still say that they are gone."""
 
@@ -152,7 +155,14 @@ class People:
     def _said(
         self, sim_chat: SimChat, message: Message, text: str | None, what: str, *, polite: bool = False
     ) -> None:
-        self.said.append(Said(sim_chat, message, text, polite))
+        behind = text is None and any(
+            (one.text is not None or one.behind)
+            and one.sim_chat is sim_chat
+            and one.message.sender is message.sender
+            and message.time - one.message.time <= BEHIND_S
+            for one in self.said
+        )
+        self.said.append(Said(sim_chat, message, text, polite, behind=behind))
         self._world.note(sim_chat.chat, f"< {what}", lambda: f"(update {message.update_id})")
         self._world.counts["messages"] += 1
 
@@ -229,7 +239,7 @@ class People:
     def send_location(self, sim_chat: SimChat) -> Message:
         """Send a place, in a private chat."""
         message = self._api.send_location(sim_chat.people[0], 1.0, 2.0, sim_chat.telegram_chat)
-        self._said(sim_chat, message, "", "a location")
+        self._said(sim_chat, message, "location 1.0, 2.0", "a location")
         return message
 
     def _document(self, sim_chat: SimChat) -> None:

@@ -7,6 +7,7 @@ once, and the turn that it corrects shows nothing of the old text.
 
 import json
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from rumi.agent.prompts.message_entries import ANSWERED
 from tests.fakes.bot_api_world import Message
 from tests.simulation.book import Book
 from tests.simulation.model import OBEY
@@ -76,7 +78,7 @@ class Pieces:
         self._dice = Random(f"people's pieces {world.seed}")
         self.thoughts: list[Thought] = []
         self.corrections: list[Correction] = []
-        self._marks_of_turns: list[set[str]] | None = None
+        self._marks_of_turns: list[tuple[int, set[str]]] | None = None
 
     def draw_death(self) -> tuple[str, int] | None:
         """Return when a process dies, if that has to do with pieces."""
@@ -188,23 +190,28 @@ class Pieces:
         if self._marks_of_turns is None:
             self._marks_of_turns = self._said_to_turns()
         marks = numbered(text)
-        return sum(marks <= said for said in self._marks_of_turns)
+        return sum(parts for parts, said in self._marks_of_turns if marks <= said)
 
-    def _said_to_turns(self) -> list[set[str]]:
-        """Return what was said to each turn, in all its parts, before and after it was corrected."""
+    def _said_to_turns(self) -> list[tuple[int, set[str]]]:
+        """Return what was said to each turn, in all its parts, before and after it was corrected.
+
+        With each comes how often the turn may have begun: for each part anew, also for one without words.
+        """
         before: dict[tuple[str, int], set[str]] = {}
         for one in self.corrections:
             before.setdefault((one.sim_chat.chat, one.message.id), set()).update(
                 numbered(f"{one.before} {one.after}")
             )
         turns: dict[int, set[str]] = {}
+        begun = Counter[int]()
         for first, chat, origin, text in self._book.ask(
             "SELECT first.id, part.chat, part.origin, part.text FROM messages AS part"
             " JOIN messages AS first ON first.id = coalesce(part.part_of, part.id)"
             " WHERE first.turn IS NOT NULL"
         ):
             turns.setdefault(first, set()).update(numbered(text), before.get((chat, origin), ()))
-        return list(turns.values())
+            begun[first] += 1
+        return [(begun[first], said) for first, said in turns.items()]
 
     def _alone(self, thought: Thought, said: Sequence[Said]) -> bool:
         """Whether nothing else was said in the chat while the thought was."""
@@ -250,7 +257,7 @@ class Pieces:
             was = self._book.ask("SELECT origin FROM messages WHERE id = ?", number)[0][0]
             if others:
                 self._world.complain(f"{chat}: {number} {mark} of the turn {turn} is also in {others}")
-            if reason == "stopped":  # perhaps before it was begun again with this part
+            if reason in ("stopped", "crashed"):  # perhaps before it was begun again with this part
                 continue
             if (chat, turn) in turns and (chat, turn) not in held and (chat, was) not in corrected:
                 self._world.complain(f"{chat}: {number} {mark} is lost, a part of the turn {turn} ({reason})")
@@ -260,7 +267,7 @@ class Pieces:
         said: dict[tuple[str, str], set[str]] = {}
         for chat, turn, text in self._book.ask("SELECT chat, turn, message FROM history"):
             message = json.loads(text)
-            if message["role"] == "user":
+            if message["role"] == "user" and ANSWERED not in message["content"]:
                 said.setdefault((chat, turn), set()).update(numbered(message["content"]))
         return said
 

@@ -133,7 +133,8 @@ class Said:
     """Something that somebody sent. `text` is what the house may store of it, None where it may not.
 
     `polite`: the sender had waited until nothing ran. `lost`: Telegram itself may not have handed it out.
-    `album` is what belongs to it besides. `edits` are the texts that the sender gave it later.
+    `album` is what belongs to it besides. `edits` are the texts that the sender gave it later. `behind`: it
+    may count as meant for the bot, because it came behind something of the same person that was.
     """
 
     sim_chat: SimChat
@@ -143,6 +144,7 @@ class Said:
     lost: bool = False
     album: list[Message] = field(default_factory=list)
     edits: list[str] = field(default_factory=list)
+    behind: bool = False
 
 
 def make_sim_chats(api: BotApi, *, basic: bool) -> list[SimChat]:
