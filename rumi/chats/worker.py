@@ -8,6 +8,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import dropwhile
 from secrets import token_hex
 
 import trio
@@ -410,7 +411,9 @@ class Worker:
 
     async def _bring(self, job: Job, model: Model) -> None:
         """Fetch the attachments of the job's message, and store what they contain, then the user's text."""
-        works = job.broken is not None and any(e.message.role != "user" for e in job.broken.entries)
+        roles = [] if job.broken is None else [entry.message.role for entry in job.broken.entries]
+        # The line about a message that has waited comes first; everything else comes behind the files.
+        works = any(role != "user" for role in dropwhile("system".__eq__, roles))
         if not to_fetch(job.message.attachments) or works:  # a resumed turn that went further has all of them
             return
         own = TurnMessage(Message("user", job.message.text), links=urls_in_words(job.message.text))
@@ -660,7 +663,7 @@ class Worker:
         acted = any(entry.message.role in ("assistant", "tool") for entry in broken.entries)
         job.again = job.again and not acted
         if job.again:  # its text was corrected, and the model has not answered the old one
-            job.broken = replace(broken, entries=())
+            job.broken = replace(broken, entries=self._opening(job))
         plain = job.message.by_hand and not fetched(job.message.attachments)
         if plain and (answer := answer_in(job.message.text)):
             # The yes still holds for those of the calls that were not made.

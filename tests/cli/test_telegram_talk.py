@@ -140,6 +140,7 @@ def test_the_commands_are_offered_in_both_languages(bot: TelegramBot) -> None:
         "start",
         "help",
         "stop",
+        "queue",
         "new",
         "reset",
         "status",

@@ -131,7 +131,7 @@ class Witness:
             case Queued(message, _, place):
                 self._world.counts["queued"] += 1
                 self._queued[chat].append(message)
-                if place > self._world.max_queued:
+                if place > self._world.most_queued:
                     complain(f"{chat}: {message} waits at place {place}")
             case TurnStarted(text, message, _, origin):
                 if message < self._begun.get(chat, 0):

@@ -101,10 +101,9 @@ class World:
         self.guests = Random(f"guests {seed}").random() < GUESTS
         self.servers = Random(f"servers {seed}").random() < SERVING
         self.pieces = Random(f"pieces {seed}").random() < PIECES
-        if self.pieces:
-            self.max_queued = Random(f"pieces queue {seed}").choice((0, 5, 5, 20))
         steers = Random(f"steers {seed}").random() < STEERING
-        self.when_busy = "reject" if not self.max_queued else "steer" if steers and self.pieces else "queue"
+        self._queued_pieces = Random(f"pieces queue {seed}").choice((0, 5, 5, 20))
+        self.when_busy = "reject" if not self._queued_pieces else "steer" if steers else "queue"
         self.reminders = Random(f"reminders {seed}").random() < REMINDING
         self.note("measures", self.measure)
         self.note("theme", self.theme)
@@ -118,12 +117,17 @@ class World:
         self.note("pieces", self.pieces)
 
     @property
+    def most_queued(self) -> int:
+        """How many messages may wait in a chat."""
+        return self._queued_pieces if self.pieces else self.max_queued
+
+    @property
     def chat_section(self) -> ChatSection:
         """What becomes of messages that come together, or while a turn runs."""
         if not self.pieces:
             return queueing(self.max_queued)
         return ChatSection.model_validate(
-            {"when_busy": self.when_busy, "max_queued": self.max_queued or 1, "together_s": TOGETHER_S}
+            {"when_busy": self.when_busy, "max_queued": self.most_queued or 1, "together_s": TOGETHER_S}
         )
 
     def now(self) -> float:

@@ -408,7 +408,6 @@ def test_a_voice_message_is_written_down_where_that_can_be_done(world: World) ->
         ("audio", {}, "audio-{}.mp3"),
         ("video", {"mime_type": "video/mp4", "width": 1, "height": 1}, "video-{}.mp4"),
         ("animation", {"mime_type": "video/mp4", "width": 1, "height": 1}, "animation-{}.mp4"),
-        ("video_note", {"length": 240}, "video-message-{}.mp4"),
         ("document", {"mime_type": "text/plain"}, "file-{}.txt"),
         ("document", {}, "file-{}"),
     ],

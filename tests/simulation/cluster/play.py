@@ -28,7 +28,7 @@ def world_of(seed: int, *, trace: bool = False) -> World:
     world.theme = world.stuck = None
     world.tasks = Random(f"tasks of workers {seed}").random() < 0.3
     world.reminders = Random(f"reminders of workers {seed}").random() < 0.3
-    world.stops = world.guests = False
+    world.stops = world.guests = world.pieces = False
     world.measure = dict.fromkeys(FAMILIES, 0.0)
     for family in ("telegram", "model", "sandbox"):
         world.measure[family] = world.random.choice((0.0, 0.0, 0.0, 0.5))
