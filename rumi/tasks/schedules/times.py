@@ -58,7 +58,7 @@ def local_time(instant: float, zone: str) -> datetime:
 def instant_of(local: datetime, zone: str) -> float:
     """Return, in seconds since 1970, the instant of a naive local time in a zone.
 
-    A time within two days of the calendar's ends is moved away from them, so that each zone has a date for it.
+    A time within two days of the calendar's ends is moved away from them: each zone has a date for it.
     """
     where, local = zone_of(zone), min(max(local, _FIRST_DAY), _LAST_DAY)
     first = local.replace(tzinfo=where, fold=0)
