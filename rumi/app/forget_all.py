@@ -112,12 +112,13 @@ class Forgetting:
 
 
 def schedules_of(schedules: Schedules) -> Deleter:
-    """Return a function that deletes an owner's schedules."""
+    """Return a function that deletes an owner's schedules and zone; it returns the number of schedules."""
 
     async def delete(owner: str) -> int:
         found = await schedules.listed(owner)
         for schedule in found:
             await schedules.delete(schedule.id, owner)
+        await schedules.forget_zone(owner)
         return len(found)
 
     return delete

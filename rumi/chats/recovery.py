@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import trio
 
-from actors import Actor, ActorRef, ActorStopped
+from actors import Actor, ActorError, ActorRef, ActorStopped
 from rumi.agent.events import TurnFinished
 from rumi.agent.permissions.parking import ParkedCalls
 from rumi.agent.prompts.message_entries import described, fetched, opening, result_entries
@@ -31,6 +31,7 @@ from rumi.chats.resuming import MOST_RESUMED
 from rumi.chats.services import CommandHandler, handler_for
 from rumi.chats.session import ending
 from rumi.chats.undoing import undo_reply
+from rumi.errors import RumiError
 from rumi.platform.texts import operating as operation_texts
 from rumi.platform.texts import questions as question_texts
 from rumi.platform.texts import replies as reply_texts
@@ -193,13 +194,23 @@ class CrashReplies:
     ) -> str:
         """Return the reply to a command.
 
-        A command with a handler runs now, possibly for the second time: handlers are idempotent.
+        A command with a handler runs now, possibly for the second time: handlers are idempotent. If it meets
+        an error that nobody expects, it may be the command that crashed the chat, and would do so at each
+        start: it is not done.
         """
         handler = handler_for(self.handlers, command) if isinstance(command, ChatCommand) else None
         if handler is not None and isinstance(command, ChatCommand):
             name, rest = command.name, command.rest
             refused = self.people.refusal(message, language, name, rest, has_handler=True)
-            return refused or await handler.command(self.people.current(message), language, command)
+            if refused:
+                return refused
+            try:
+                return await handler.command(self.people.current(message), language, command)
+            except (ActorError, RumiError):
+                raise
+            except Exception as error:
+                logger.error("chat %s: the command /%s fails", message.chat, name, exc_info=error)
+                return _lost_command(language, command)
         if command.name == "undo":
             undone = await self.journal.ask(find_undo(message.chat, message.id))
             if undone is not None:  # the undo was decided before the crash and has been completed since

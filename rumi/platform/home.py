@@ -97,7 +97,7 @@ class Danger:
                 found = Text(
                     "{home} has files of another user: {file}.",
                     home=self.home,
-                    file=self.path.relative_to(self.home),
+                    file=os.path.relpath(self.path, self.home),
                 )
                 return found, Text("As root: chown -R {user} {path}", user=os.geteuid(), path=path)
 

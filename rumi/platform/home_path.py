@@ -45,7 +45,9 @@ def path_of_home(environment: "Mapping[str, str]") -> str:
     for variable in ("$HOME", "${HOME}"):
         if path == variable or path.startswith(f"{variable}/"):
             path = f"~{path.removeprefix(variable)}"
-    if path.startswith(("$", "%")):
+    begins = ("$", "%")
+    unexpanded = any(part.startswith(begins) for part in path.split("/"))
+    if path.startswith(begins) or (unexpanded and not os.path.exists(path)):
         raise NoHome(UNEXPANDED, path)
     if not path:
         folder = user_folder(environment)

@@ -185,7 +185,10 @@ def _by_rule(rule: str) -> ZoneInfo | None:
     head = b"TZif2" + bytes(15) + struct.pack(">6l", 0, 0, 0, 0, 1, 4)
     block = struct.pack(">lbb", 0, 0, 0) + b"UTC\0"
     try:
-        return ZoneInfo.from_file(BytesIO((head + block) * 2 + f"\n{rule}\n".encode("ascii")), key=rule)
+        found = ZoneInfo.from_file(BytesIO((head + block) * 2 + f"\n{rule}\n".encode("ascii")), key=rule)
+        for month in range(1, 13):  # an offset of a day or more is read, but no time can have it
+            datetime(2026, month, 1, tzinfo=found).utcoffset()
+        return found
     except (ValueError, UnicodeError, struct.error):
         return None
 

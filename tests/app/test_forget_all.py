@@ -13,7 +13,7 @@ from rumi.memory.rows import facts_of
 from rumi.platform.config.cascade import load_settings
 from rumi.platform.home import Home
 from rumi.store.journal.outbox import mark_acknowledged
-from rumi.store.journal.schedules import list_schedules
+from rumi.store.journal.schedules import list_schedules, zone_of
 from tests.fakes.containers import FakeEngine
 
 ENV = {"TELEGRAM_TOKEN": "11111:" + "x" * 35, "TELEGRAM_BASE_URL": "http://127.0.0.1:9"}
@@ -43,6 +43,8 @@ async def test_after_a_yes_nothing_of_an_owner_is_left(tmp_path: Path) -> None:
             await ask(app, "remember city = Xanadu")
             await ask(app, "remember city = Zembla", "notes")
             await ask(app, "remember city = Ruritania", "tg7")
+            await ask(app, "/timezone Pacific/Auckland")
+            await ask(app, "/timezone Pacific/Kiritimati", "tg7")
             await ask(app, "remind me in 20 minutes: water Xanadu")
             assert "Xanadu" in await ask(app, "what did we say about Xanadu")
             assert "Xanadu" in await ask(app, "/recall Xanadu")
@@ -53,10 +55,12 @@ async def test_after_a_yes_nothing_of_an_owner_is_left(tmp_path: Path) -> None:
             done = await ask(app, "/forget_everything yes")
             assert done.startswith("🗑 Everything is forgotten: 1 schedules, 2 chats, 1 facts, ")
             assert "in the audit log" in done
-            assert traces(home, "Xanadu", "Zembla") == []
+            assert traces(home, "Xanadu", "Zembla", "Pacific/Auckland") == []
             assert traces(home, "Ruritania") != []
             assert await memory(facts_of("local")) == ()
             assert await app.services.journal.ask(list_schedules("local")) == ()
+            assert await app.services.journal.ask(zone_of("local")) == ""
+            assert await app.services.journal.ask(zone_of("tg7")) == "Pacific/Kiritimati"
             assert "Nothing" in await ask(app, "/recall Zembla")
             assert "Ruritania" in await ask(app, "/recall Ruritania", "tg7")
             assert len(await memory(facts_of("tg7"))) == 1

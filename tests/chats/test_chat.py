@@ -20,6 +20,7 @@ from rumi.sandbox.engine import SandboxError
 from rumi.store.journal.inbox import accept_messages
 from rumi.store.journal.records import Attachment, Incoming
 from rumi.store.journal.store import JournalError
+from rumi.tasks.schedules.schedules import Schedules
 from tests.chats.house import FunctionModel, House, MemorySandboxes, echo, house, reasons, reply_to
 
 T = TypeVar("T")
@@ -507,6 +508,23 @@ async def test_commands_that_a_crash_lost_are_told_so_and_are_nothing_to_retry(
         # The stop was said to this turn, so the turn does not go on; both share a reply.
         assert texts == ["⏹ Stopped.", "⚠️ I was restarted before /reset was done. Send it again."]
         assert await home.ask("/retry") == "you said work"
+
+
+@pytest.mark.parametrize("command", ["/remind in 5 minutes: tea", "/schedules", "/timezone Europe/Madrid"])
+async def test_a_command_that_crashes_its_chat_each_time_ends_and_the_chat_goes_on(
+    autojump_clock: MockClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    async def broken(self: Schedules, *_: object) -> str:
+        await trio.lowlevel.checkpoint()
+        raise ValueError("year 0 is out of range")
+
+    async with house(tmp_path) as home:
+        with monkeypatch.context() as patched:
+            patched.setattr(Schedules, "command", broken)
+            name = command.split()[0]
+            assert await home.ask(command) == f"⚠️ I was restarted before {name} was done. Send it again."
+            assert await home.ask("one") == "you said one"
+        assert "I was restarted" not in await home.ask(command)
 
 
 async def test_reset_files_in_a_chat_without_files_is_no_crash(

@@ -74,6 +74,10 @@ def test_a_variable_is_a_name_a_path_or_a_rule(value: str, name: str, winter: fl
         "../../etc/passwd",
         "/gone",
         "XX",
+        "XXX-24:59",  # a time may be less than a day away from UTC
+        "XXX24",
+        "XXX-23:30YYY,M3.2.0,M11.1.0",
+        "XXX-12YYY-24,M3.2.0,M11.1.0",
         "EST5EDT,M13.1.0,M4.1.0",
         "é",
     ],

@@ -31,8 +31,11 @@ async def online(examination: Examination, loaded: Loaded) -> None:
     If servers of the user's own hear or speak, also send a second of silence, and have a word spoken.
     """
     await examination.look("model online", partial(_model, loaded))
-    if loaded.settings.voice.server is not None or loaded.settings.voice.speech_server is not None:
-        await examination.look("voice online", partial(_voice, loaded))
+    # Each has a look of its own: the fault of one server says nothing of the other.
+    if loaded.settings.voice.server is not None:
+        await examination.look("voice online", partial(_hears, loaded))
+    if loaded.settings.voice.speech_server is not None:
+        await examination.look("voice online", partial(_speaks, loaded))
     if any(loaded.bots().values()):
         await examination.look("telegram online", partial(_telegram, loaded))
 
@@ -96,22 +99,30 @@ async def clock(url: str) -> list[Check]:
     return [Check("clock online", "ok", Text("as the model server's, to the minute"))]
 
 
-async def _voice(loaded: Loaded) -> list[Check]:
+async def _hears(loaded: Loaded) -> list[Check]:
     from rumi.models.media import build_media
 
-    media, found = build_media(await read_keys(loaded)), list[Check]()
+    media = build_media(await read_keys(loaded))
     try:
-        if loaded.settings.voice.server is not None and media.transcriber is not None:
-            await media.transcriber.transcribe("silence.wav", _silence())
-            found.append(Check("voice online", "ok", Text("the server transcribes")))
-        if media.speaker is not None:
-            speech = await media.speaker.speak("Rumi.")
-            found.append(
-                Check("voice online", "ok", Text("the server speaks, as {format}", format=speech.format))
-            )
+        if media.transcriber is None:
+            return []
+        await media.transcriber.transcribe("silence.wav", _silence())
+        return [Check("voice online", "ok", Text("the server transcribes"))]
     finally:
         await media.aclose()
-    return found
+
+
+async def _speaks(loaded: Loaded) -> list[Check]:
+    from rumi.models.media import build_media
+
+    media = build_media(await read_keys(loaded))
+    try:
+        if media.speaker is None:
+            return []
+        speech = await media.speaker.speak("Rumi.")
+        return [Check("voice online", "ok", Text("the server speaks, as {format}", format=speech.format))]
+    finally:
+        await media.aclose()
 
 
 def _silence() -> bytes:

@@ -402,6 +402,12 @@ def set_zone(transaction: Transaction, owner: str, zone: str) -> None:
     )
 
 
+@step()
+def forget_zone(transaction: Transaction, owner: str) -> None:
+    """Delete the time zone of an owner, who then has none."""
+    transaction.db.execute("DELETE FROM zones WHERE owner = ?", (owner,))
+
+
 def _schedules(transaction: Transaction, which: str, *values: object) -> tuple[ScheduleRecord, ...]:
     """Return the schedules that match an SQL condition."""
     fired = "(SELECT max(at) FROM fires WHERE schedule = schedules.id) AS fired"

@@ -16,6 +16,7 @@ from rumi.store.journal.records import STALE_S, ScheduleRecord, ScheduleState
 from rumi.store.journal.schedules import (
     add_schedule,
     delete_schedule,
+    forget_zone,
     list_schedules,
     load_schedule,
     pause_schedules,
@@ -243,6 +244,10 @@ class StoredSchedules:
         zone = named_zone(zone_name)
         await self._ask(set_zone(owner, zone))
         return zone
+
+    async def forget_zone(self, owner: str) -> None:
+        """Delete an owner's time zone: it is unknown again. Existing schedules keep their time zone."""
+        await self._ask(forget_zone(owner))
 
     def changed(self) -> None:
         """Do nothing. `Schedules` overrides this method to wake its clock when a schedule has changed."""

@@ -21,6 +21,10 @@ MOST_COUNTED: Final = 1000
 
 LATEST: Final = datetime(9000, 1, 1, tzinfo=UTC).timestamp()
 
+_FIRST_DAY: Final = datetime(1, 1, 3)
+_LAST_DAY: Final = datetime(9999, 12, 29)
+"""A calendar has no days outside the years 1 to 9999, and a zone may be a day away from another one."""
+
 _CRON: Final = re.compile(r"[0-9A-Za-z*/,#-]+(?: [0-9A-Za-z*/,#-]+){4}")
 _QUIET: Final = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)\s*-\s*([01]?\d|2[0-3]):([0-5]\d)")
 
@@ -52,8 +56,11 @@ def local_time(instant: float, zone: str) -> datetime:
 
 
 def instant_of(local: datetime, zone: str) -> float:
-    """Return, in seconds since 1970, the instant of a naive local time in a zone."""
-    where = zone_of(zone)
+    """Return, in seconds since 1970, the instant of a naive local time in a zone.
+
+    A time within two days of the calendar's ends is moved away from them: each zone has a date for it.
+    """
+    where, local = zone_of(zone), min(max(local, _FIRST_DAY), _LAST_DAY)
     first = local.replace(tzinfo=where, fold=0)
     instant = first.timestamp()
     if datetime.fromtimestamp(instant, where).replace(tzinfo=None, fold=0) == local.replace(fold=0):

@@ -191,7 +191,9 @@ _WITH_ZONE: Final = re.compile(
     r"|(?:utc|gmt) ?[+\u2212-] ?\d{1,2}(?::?[0-5]\d)?|\+\d\d:?[0-5]\d)[)\]]?",
     re.IGNORECASE,
 )
-_ISO: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:?\d\d)?", re.I)
+_ISO: Final = re.compile(
+    r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d(?::?\d\d)?)?", re.I
+)
 
 MOST_WORDS: Final = 14
 """Number of words in the longest possible time."""

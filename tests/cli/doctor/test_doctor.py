@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 import trio
 
-from rumi.cli.doctor.check import Check
+from rumi.cli.doctor.check import Check, Examination
 from rumi.cli.doctor.databases import databases
 from rumi.cli.doctor.examining import examine
+from rumi.cli.doctor.online import online
+from rumi.platform.config.cascade import load_settings
 from rumi.platform.home import Home, UnsafeHome
 from rumi.sandbox.identity import sandbox_user
 from rumi.store.journal.schema import STATE
@@ -20,6 +22,7 @@ from rumi.store.journal.store import Store
 from tests.cli.doctor.doctoring import by_name, failures, sound_home
 from tests.fakes.bot_api import TOKEN
 from tests.fakes.groq_server import KEY, Answer, Plan, serve_groq
+from tests.fakes.media_servers import NOT_FOUND, Piper, WhisperCpp, serving_media
 from tests.fakes.telegram_server import serve_telegram
 from tests.store.journal import earlier
 
@@ -250,6 +253,28 @@ async def test_a_bot_that_cannot_hear_what_a_group_wants_heard_is_a_warning(
         check = by_name(await examine(home, ask_servers=True), "telegram online")
     assert check.verdict == verdict
     assert ("/setprivacy" in (check.fix or "")) == (verdict == "warning")
+
+
+@pytest.mark.parametrize("hears", [True, False])
+@pytest.mark.parametrize("speaks", [True, False])
+async def test_a_server_that_hears_and_one_that_speaks_are_judged_apart(
+    home: Home, hears: bool, speaks: bool
+) -> None:
+    hearing, speaking = WhisperCpp(path="/inference" if hears else "/else"), Piper()
+    if not speaks:
+        speaking.answer = lambda _: NOT_FOUND
+    checks: list[Check] = []
+    examination = Examination("en", checks.append)
+    async with serving_media(hearing), serving_media(speaking):
+        voice = {"voice.server": f"{hearing.root}/inference", "voice.speech_server": speaking.root}
+        loaded = load_settings(home.root, {}, {**voice, "voice.speech_api": "piper"})
+        await online(examination, loaded)
+    found = [check for check in checks if check.name == "voice online"]
+    assert [check.verdict == "ok" for check in found] == [hears, speaks]
+    assert [
+        setting in check.fix
+        for setting, check in zip(("voice.server", "voice.speech_server"), found, strict=True)
+    ] == [not hears, not speaks]
 
 
 @pytest.mark.parametrize(("off_s", "verdict"), [(0, "ok"), (-3600, "failure"), (3600, "failure")])

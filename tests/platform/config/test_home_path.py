@@ -9,7 +9,9 @@ from rumi.cli.doctor.check import Check
 from rumi.cli.doctor.files import files
 from rumi.errors import ConfigError
 from rumi.platform.config.files import find_home, home_from
-from rumi.platform.home import Home
+from rumi.platform.home import Danger, Home, UnsafeHome
+from rumi.platform.home_permissions import FOREIGN
+from rumi.texts import translate
 
 
 @pytest.mark.parametrize(
@@ -23,6 +25,8 @@ from rumi.platform.home import Home
         ({"RUMI_HOME": "$DATA/rumi"}, "RUMI_HOME is '$DATA/rumi'; nothing replaced the variable in it."),
         ({"RUMI_HOME": "${DATA}"}, "nothing replaced the variable"),
         ({"RUMI_HOME": "%h/.rumi"}, "nothing replaced the variable"),
+        ({"RUMI_HOME": "/nowhere/$USER/rumi"}, "nothing replaced the variable"),
+        ({"RUMI_HOME": "here/${USER}"}, "nothing replaced the variable"),
         ({"RUMI_HOME": "/etc/passwd"}, "it is not a folder"),
         ({"RUMI_HOME": "/proc/rumi"}, "cannot be made"),
     ],
@@ -64,6 +68,25 @@ def test_a_home_is_found_as_it_is_meant(
     given = value.replace("{home}", str(tmp_path))
     assert home_from({"HOME": str(tmp_path), "RUMI_HOME": given}) == tmp_path / below
     assert home_from({"HOME": f"{tmp_path}\n", "RUMI_HOME": given}) == tmp_path / below
+
+
+def test_a_home_that_has_the_name_of_a_variable_can_still_be_used(tmp_path: Path) -> None:
+    (tmp_path / "$USER").mkdir(mode=0o700)
+    assert home_from({"RUMI_HOME": f"{tmp_path}/$USER"}) == tmp_path / "$USER"
+
+
+def test_a_danger_in_the_root_folder_is_told_as_well() -> None:
+    found, _ = Danger(FOREIGN, Path("/"), Path("//run/postgresql"), 26).said()
+    assert translate("en", found) == "/ has files of another user: run/postgresql."
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+@pytest.mark.parametrize("home", ["{folder}", "{folder}/", "/{folder}"])
+def test_a_file_of_another_user_is_named_by_its_place_in_the_home(tmp_path: Path, home: str) -> None:
+    (tmp_path / "logs").mkdir(mode=0o700)
+    os.chown(tmp_path / "logs", 1000, 1000)
+    with pytest.raises(UnsafeHome, match="has files of another user: logs"):
+        home_from({"RUMI_HOME": home.replace("{folder}", str(tmp_path))})
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")

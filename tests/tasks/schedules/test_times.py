@@ -84,6 +84,18 @@ def test_a_skipped_time_is_the_end_of_what_is_skipped_and_a_repeated_one_the_fir
     assert wall(half, "Australia/Lord_Howe") == datetime(2026, 10, 4, 2, 30)
 
 
+@pytest.mark.parametrize("zone", ["UTC", "Pacific/Kiritimati", "America/Los_Angeles", "UTC-12:00"])
+@pytest.mark.parametrize(
+    "said", ["0001-01-01T00:00", "0001-01-02T23:59", "9999-12-30T00:00", "9999-12-31T23:59:59"]
+)
+def test_the_first_and_the_last_days_of_the_calendar_have_an_instant_in_each_zone(
+    zone: str, said: str
+) -> None:
+    instant = instant_of(datetime.fromisoformat(said), zone)
+    for other in ("Pacific/Kiritimati", "America/Los_Angeles"):
+        assert local_time(instant, other).year == int(said[:4])
+
+
 def test_the_latest_instant_is_found_among_few_and_among_very_many() -> None:
     first = at("2026-11-01T09:00")
     assert latest("0 9 * * *", "UTC", first, at("2026-11-03T10:00")) == (at("2026-11-03T09:00"), 2)

@@ -143,6 +143,7 @@ def test_the_times_of_tools_are_typed() -> None:
         assert when_of({"in_minutes": minutes}) == After(20), minutes
     for at_text, zone in {
         "2026-12-01T09:00Z": "UTC",
+        "2026-12-01T09:00-08": "UTC-08:00",
         "2026-12-01T09:00:00+13:00": "UTC+13:00",
         "2026-12-01 09:00-0330": "UTC-03:30",
         "2026-12-01T09:00 Europe/Madrid": "Europe/Madrid",
