@@ -42,6 +42,9 @@ STEERING = 0.3
 GUESTS = 0.25
 """In so many histories one of the people has a role that runs no commands."""
 
+AGAIN = 0.1
+"""In so many of the histories with early deaths, the next processes die as soon as they resume a turn."""
+
 Theme: TypeAlias = Literal["stuck", "storm", "late", "move"]
 
 THEMES: tuple[Theme, ...] = ("stuck", "storm", "late", "move")
@@ -101,6 +104,7 @@ class World:
         self.guests = Random(f"guests {seed}").random() < GUESTS
         self.servers = Random(f"servers {seed}").random() < SERVING
         self.pieces = Random(f"pieces {seed}").random() < PIECES
+        self.again = Random(f"again {seed}").random() < AGAIN
         if self.pieces:
             self.max_queued = Random(f"pieces queue {seed}").choice((0, 5, 5, 20))
         steers = Random(f"steers {seed}").random() < STEERING
@@ -116,6 +120,7 @@ class World:
         self.note("reminders", self.reminders)
         self.note("servers", self.servers)
         self.note("pieces", self.pieces)
+        self.note("again", self.again)
 
     @property
     def chat_section(self) -> ChatSection:
