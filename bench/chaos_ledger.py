@@ -35,7 +35,7 @@ MISSED = re.compile(r"^- (\d+) “.*”: (\d+) ", re.MULTILINE)
 MINUTE_S = 60
 
 NOTICE = re.compile(r"⚠️ I cannot store messages|⏸ I am being restarted|⏳ Queued \(")
-"""Said at once, and no reply: nothing was accepted, the message waits, or its turn goes on after the restart."""
+"""Said at once, and no reply: nothing was accepted, the message waits, or its turn goes on later."""
 
 SENT_AGAIN = sent_again("en")
 """The mark of a reply that may be there already; a long one has it in a message of its own."""
