@@ -19,6 +19,7 @@ import os
 import random
 import re
 import signal
+import sqlite3
 import sys
 import time
 from collections import Counter
@@ -341,7 +342,12 @@ class Chaos:
             process.kill()
 
     def settled(self) -> bool:
-        return not self.out.api.pending and read_books(self.home).settled
+        if self.out.api.pending:
+            return False
+        try:
+            return read_books(self.home).settled
+        except sqlite3.DatabaseError:  # copied while the program was at a checkpoint
+            return False
 
     def leftovers(self) -> list[str]:
         """What is still there of any of the programs."""

@@ -12,7 +12,7 @@ import sqlite3
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from typing import Any
 from rumi.channels.telegram.formatting.reply import format_reply
 from rumi.chats.resuming import MOST_RESUMED
 from rumi.platform.chat_ids import TASK
+from rumi.platform.texts.telegram import sent_again
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_chats import EPOCH
 from tests.fakes.bot_api_world import Message
@@ -33,8 +34,11 @@ MISSED_BEFORE = re.compile(r"Missed before it: (\d+)")
 MISSED = re.compile(r"^- (\d+) “.*”: (\d+) ", re.MULTILINE)
 MINUTE_S = 60
 
-NOT_STORED = re.compile("⚠️ I cannot store messages|⏸ I am being restarted")
-"""Said at once, and no reply: nothing was accepted, or the turn goes on after the restart."""
+NOTICE = re.compile(r"⚠️ I cannot store messages|⏸ I am being restarted|⏳ Queued \(")
+"""Said at once, and no reply: nothing was accepted, the message waits, or its turn goes on later."""
+
+SENT_AGAIN = sent_again("en")
+"""The mark of a reply that may be there already; a long one has it in a message of its own."""
 
 WINDOW_S = 1.0
 """What Telegram took longer ago has been marked, also on a busy machine."""
@@ -223,8 +227,9 @@ class Ledger:
     def _seen(self) -> Iterator[tuple[str, Message]]:
         for chat in self.api.chats.values():
             for message in chat.said:
-                if not NOT_STORED.match(message.text):
-                    yield f"tg{chat.id}", message
+                text = message.text.removeprefix(SENT_AGAIN).removeprefix("\n\n")
+                if text and not NOTICE.match(text):
+                    yield f"tg{chat.id}", message if text == message.text else replace(message, text=text)
 
     def _said(self) -> Iterator[tuple[str, Message]]:
         for chat in self.api.chats.values():

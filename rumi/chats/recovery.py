@@ -27,7 +27,7 @@ from rumi.chats.events import Replied, turn_of
 from rumi.chats.people.people import People
 from rumi.chats.pieces import regrouped
 from rumi.chats.publishing import PendingMessages, Publisher
-from rumi.chats.resuming import MOST_RESUMED
+from rumi.chats.resuming import MOST_RESUMED, OLDEST_S
 from rumi.chats.services import CommandHandler, handler_for
 from rumi.chats.session import ending
 from rumi.chats.undoing import undo_reply
@@ -127,7 +127,9 @@ class CrashReplies:
             return message.id <= cursor.earlier and message.resumed < MOST_RESUMED and not refused
         if message.corrected:  # the message that it corrects has its reply
             return False
-        return message.ready or _command_of(message) is None or answers_parked(message)
+        if answers_parked(message):
+            return self.publisher.now() - message.received <= OLDEST_S
+        return message.ready or _command_of(message) is None
 
     async def _settle(
         self,

@@ -19,6 +19,12 @@ from rumi.store.journal.records import BrokenTurn
 MOST_RESUMED: Final = 2
 """Maximum number of times that a turn is resumed: a turn may be the reason for which the process ends."""
 
+OLDEST_S: Final = 3600.0
+"""A turn whose last stored step is older than this, in seconds, does not go on by itself: its user is asked.
+
+What the user wanted then may not be what they want now. The same holds for a `/yes` that began nothing.
+"""
+
 CALL_CHARS: Final = 120
 """Maximum length of an interrupted call in a reply."""
 

@@ -34,7 +34,7 @@ from rumi.agent.prompts.message_entries import (
     result_entries,
     to_fetch,
 )
-from rumi.agent.prompts.prompt_notes import is_whole, prompt_notes, written_line
+from rumi.agent.prompts.prompt_notes import change_note, is_whole, prompt_notes, written_line
 from rumi.agent.tool import Tool
 from rumi.agent.tools.bash import bash_tools
 from rumi.agent.tools.delegate import Delegate
@@ -50,7 +50,7 @@ from rumi.chats.context import ChatView
 from rumi.chats.events import Queued, Replied, TurnRestarted, TurnStarted
 from rumi.chats.jobs import Asked, Job, JobQueue
 from rumi.chats.recorder.recorder import recorded
-from rumi.chats.resuming import in_words, may_have_acted, results_of_interrupted
+from rumi.chats.resuming import OLDEST_S, in_words, may_have_acted, results_of_interrupted
 from rumi.chats.services import ChatServices, ChatShell
 from rumi.chats.session import ChatSession, ending
 from rumi.chats.surroundings import variables
@@ -223,6 +223,8 @@ class Worker:
         await self._leave_out_last_exchange(job)
         said, entries = job.message, (*await self._when_written(job), *self._opening(job))
         await self._session.extend_turn(said.id, entries, job.further, afresh=True)
+        if job.broken is not None:  # a corrected turn of an earlier process: this is all that it has now
+            job.broken = replace(job.broken, entries=entries)
         self._publish(job.turn, TurnRestarted(said.text, job.messages, said.origin, has_outside_text(said)))
 
     def _opening(self, job: Job) -> tuple[HistoryEntry, ...]:
@@ -297,6 +299,9 @@ class Worker:
             return TurnFinished(
                 "interrupted", reply_texts.restarted_in_call(job.language, said, in_words(call))
             )
+        if broken is not None and self._context.now() - broken.at > OLDEST_S:
+            job.note = ""
+            return TurnFinished("interrupted", reply_texts.restarted(job.language, said))
         # Cut before the note is stored: the cut may remove the full note, and then a new one is needed.
         await self._context.fit_history(self._session, tools, model)
         zone = self._zone = await self._context.zone(self._chat)
@@ -304,6 +309,12 @@ class Worker:
         # A note must not stand between a call and its result.
         while not repeats and not await self._store_note(job, model, zone):
             pass  # a summary replaced the full note together with its entries meanwhile: store another one
+        if broken is not None and not repeats:
+            for line in await self._when_written(job):
+                note = Message(
+                    "system", change_note(line.message.content)
+                )  # stands before the turn's message
+                await self._session.append(job.turn, TurnMessage(note, line.tainted))
         # In a scheduled turn the person may be away, so calls that need a yes are parked, and the reply asks.
         # In a turn of a program no person can say yes, but a person who retries such a turn can.
         attended = job.kind == "retry" or job.message.by_hand
@@ -411,9 +422,10 @@ class Worker:
 
     async def _bring(self, job: Job, model: Model) -> None:
         """Fetch the attachments of the job's message, and store what they contain, then the user's text."""
-        roles = [] if job.broken is None else [entry.message.role for entry in job.broken.entries]
-        # The line about a message that has waited comes first; everything else comes behind the files.
-        works = any(role != "user" for role in dropwhile("system".__eq__, roles))
+        entries = () if job.broken is None else job.broken.entries
+        # Before the message, a line may say when it was written.
+        opened = dropwhile(lambda entry: entry.message.role == "system", entries)
+        works = any(entry.message.role != "user" for entry in opened)
         if not to_fetch(job.message.attachments) or works:  # a resumed turn that went further has all of them
             return
         own = TurnMessage(Message("user", job.message.text), links=urls_in_words(job.message.text))
@@ -661,9 +673,9 @@ class Worker:
         chat_session.turn = job.turn
         job.note = reply_texts.went_on(job.language)
         acted = any(entry.message.role in ("assistant", "tool") for entry in broken.entries)
-        job.again = job.again and not acted
-        if job.again:  # its text was corrected, and the model has not answered the old one
-            job.broken = replace(broken, entries=self._opening(job))
+        job.again = job.again and not acted  # a corrected text replaces the old one only before any answer
+        if not acted:  # as when it began: `_bring` compares the message with what is stored of it
+            await self._leave_out_last_exchange(job)
         plain = job.message.by_hand and not fetched(job.message.attachments)
         if plain and (answer := answer_in(job.message.text)):
             # The yes still holds for those of the calls that were not made.

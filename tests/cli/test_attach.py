@@ -4,9 +4,10 @@ import json
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -135,17 +136,25 @@ def test_a_model_is_the_windows_own_and_settings_that_do_not_apply_are_named(
     assert "do not apply" not in done.stderr
 
 
+def stored(home: Program) -> int:
+    with closing(sqlite3.connect(f"file:{home.home}/state.db?mode=ro", uri=True)) as db:
+        return int(db.execute("SELECT count(*) FROM messages").fetchone()[0])
+
+
 def test_ctrl_c_in_a_window_stops_its_turn_and_a_window_that_is_killed_leaves_nothing(
     home: Program, chat_process: "subprocess.Popen[str]"
 ) -> None:
     one = home.start("chat", "--chat", "one", "-p", "run sleep 631")
     two = home.start("chat", "--chat", "two", "-p", "run sleep 632")
     wait_for(lambda: processes("sleep 631") and processes("sleep 632"))
-    busy = home.run("chat", "--chat", "one", "-p", "run date", code=1)
-    assert "Already working" in busy.stdout
+    waits = home.start("chat", "--chat", "one", "-p", "run date")
+    wait_for(lambda: stored(home) == 3)
     one.send_signal(signal.SIGINT)
     _, errors = one.communicate(timeout=BOUND_S)
     assert (one.returncode, "Stopped" in errors) == (130, True)
+    output, errors = waits.communicate(timeout=BOUND_S)
+    assert (waits.returncode, "Queued (1 of 20)" in errors) == (0, True), "what waits comes next"
+    assert "exit code 0" in output
     assert processes("sleep 632"), "another window's turn goes on"
     two.send_signal(signal.SIGKILL)
     two.communicate(timeout=BOUND_S)

@@ -55,6 +55,10 @@ HEALED_S = 200.0
 MOST_LIVES = 50
 """Of the program in the calm, before a history is given up: a fault may end each of them at its start."""
 
+DIE_AGAIN = 4
+"""So many processes in a row die as soon as they resume a turn: one more than may resume the same turn, and
+one that starts while nothing is to be resumed."""
+
 GAPS_S = (0.3, 0.3, 2, 30)
 QUIET_WEEK_S = 8 * 24 * 3600.0
 
@@ -173,6 +177,9 @@ class History:
             for _ in range(early):
                 await self._process(early=True)
                 await self._gap()
+            for _ in range(DIE_AGAIN if early and self.world.again else 0):
+                await self._process(early=True, again=True)
+                await self._gap()
             if random.random() < 0.5:
                 await self._process()
                 await self._done.wait()
@@ -229,8 +236,11 @@ class History:
 
     # Processes
 
-    async def _process(self, *, early: bool = False, last: bool = False) -> None:
-        """One life of the program, to an `early` end or until people have done what they do."""
+    async def _process(self, *, early: bool = False, again: bool = False, last: bool = False) -> None:
+        """One life of the program, to an `early` end or until people have done what they do.
+
+        With `again`, it dies as soon as it resumes a turn.
+        """
         random = self.world.random
         end = random.choice(("killed", "killed", "moment", "moment", "told")) if early else "done"
         death = None
@@ -249,6 +259,8 @@ class History:
             end, death = "moment", about_reminders
         if early and (about_pieces := self.pieces.draw_death()) is not None:
             end, death = "moment", about_pieces
+        if again:
+            end, death = "moment", ("resumes", 1)
         process = Process(self.setting, death)
         self.people.process = process
         self.starts.append(trio.current_time())

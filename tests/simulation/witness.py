@@ -160,6 +160,8 @@ class Witness:
                     complain(f"{chat} {turn}: runs {text!r} again, which was complete")
                 self._started[turn] = text
                 self.turn_now[chat] = turn
+                if self._starts[turn] > 1:
+                    process.life.moment("resumes")
             case Waiting(seconds):
                 self._world.waits.until(trio.current_time() + seconds, chat)
             case ToolStarted(call):

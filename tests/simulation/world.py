@@ -42,6 +42,9 @@ STEERING = 0.3
 GUESTS = 0.25
 """In so many histories one of the people has a role that runs no commands."""
 
+AGAIN = 0.1
+"""In so many of the histories with early deaths, the next processes die as soon as they resume a turn."""
+
 Theme: TypeAlias = Literal["stuck", "storm", "late", "move"]
 
 THEMES: tuple[Theme, ...] = ("stuck", "storm", "late", "move")
@@ -101,6 +104,7 @@ class World:
         self.guests = Random(f"guests {seed}").random() < GUESTS
         self.servers = Random(f"servers {seed}").random() < SERVING
         self.pieces = Random(f"pieces {seed}").random() < PIECES
+        self.again = Random(f"again {seed}").random() < AGAIN
         steers = Random(f"steers {seed}").random() < STEERING
         self._queued_pieces = Random(f"pieces queue {seed}").choice((0, 5, 5, 20))
         self.when_busy = "reject" if not self._queued_pieces else "steer" if steers else "queue"
@@ -115,6 +119,7 @@ class World:
         self.note("reminders", self.reminders)
         self.note("servers", self.servers)
         self.note("pieces", self.pieces)
+        self.note("again", self.again)
 
     @property
     def most_queued(self) -> int:

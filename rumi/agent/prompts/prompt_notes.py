@@ -110,6 +110,11 @@ def next_note(noted: PromptNotes, now: datetime, zone: str, *blocks: str) -> str
     return intern("\n\n".join([WHOLE if noted.facts is None else CHANGE, *parts]))
 
 
+def change_note(text: str) -> str:
+    """Return a change note with this text, for a turn that has begun: prompts show it before the turn."""
+    return f"{CHANGE}\n\n{text}"
+
+
 def _is_close(noted: str, today: str) -> bool:
     """Return True if a line with date and time still tells them well enough."""
     earlier, later = _TODAY.fullmatch(noted), _TODAY.fullmatch(today)

@@ -322,7 +322,11 @@ def resume_turn(transaction: Transaction, chat: str, message: int) -> BrokenTurn
         (message,),
     ).fetchone()
     entries = entries_of_turn(transaction, chat, session, turn)
-    return BrokenTurn(session, entries, resumed, asking, preview)
+    ((at,),) = transaction.db.execute(
+        "SELECT coalesce(max(created), 0) FROM history WHERE chat = ? AND session = ? AND turn = ?",
+        (chat, session, turn),
+    )
+    return BrokenTurn(session, entries, resumed, asking, preview, at)
 
 
 @step(of_chat, owned=True)

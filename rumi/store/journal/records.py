@@ -433,7 +433,8 @@ class BrokenTurn:
     `entries` is the turn's history, in the session `session`. `resumed` counts how often the turn was
     resumed, including this time. `asking` is the call that waited for a person's yes: the number of replies
     so far and the call's id, because a model may use an id again; empty if there was none. `preview` is the
-    source's number of the message that showed the growing answer.
+    source's number of the message that showed the growing answer. `at` is the time of the turn's last stored
+    step, in seconds since 1970.
     """
 
     session: int
@@ -441,6 +442,7 @@ class BrokenTurn:
     resumed: int
     asking: str = ""
     preview: int | None = None
+    at: float = 0.0
 
     @property
     def open_calls(self) -> tuple[ToolCall, ...]:
