@@ -50,6 +50,14 @@ ROWS: dict[str, tuple[Incoming, ...]] = {
     "two documents": (Incoming(attachments=(REPORT,)), Incoming(attachments=(INVOICE,))),
     "an album and its question": (Incoming(attachments=PHOTOS), Incoming(text="which is sharper?")),
     "a question and its album": (Incoming(text="Welches Bild ist besser:"), Incoming(attachments=PHOTOS)),
+    "a location and a question": (Incoming(text="location 40.4168, -3.7038"), Incoming(text="where to eat?")),
+    "a poll and a question": (Incoming(text="poll: Pizza?\n- yes\n- no"), Incoming(text="your vote?")),
+    "a sticker and a question": (Incoming(text="sticker 🎉"), Incoming(text="who drew it?")),
+    "a verb without its object": (
+        Incoming(text="Translate to German please"),
+        Incoming(attachments=(FORWARD,)),
+    ),
+    "a comparison before an album": (Incoming(text="which is newer?"), Incoming(attachments=PHOTOS)),
     "a cut paste": (Incoming(text=PASTE), Incoming(text="and its end")),
     "a paste cut at a blank": (Incoming(text=PARAGRAPHS), Incoming(text="and its end")),
     "a paste of emoji": (Incoming(text=EMOJI), Incoming(text="🦔")),
@@ -501,7 +509,7 @@ async def test_the_end_of_a_turn_is_the_end_of_what_is_held_too(
     async with talk(tmp_path) as talked:
         await talked.send(*ROWS["two documents"])
         await wait_all_tasks_blocked()
-        await talked.home.inbox.chats.end_turn("tg1", "interrupted")
+        await talked.home.inbox.chats.end_turn("tg1", "stopped")
         await talked.settled()
         assert talked.answered("tg1") == [(1, 2)]
         assert talked.requests == []
