@@ -59,7 +59,6 @@ _POINTING: Final = (
 )
 """Words that point at something outside of a text, in the languages of the catalogues and some large ones."""
 
-_WANTING_WORDS: Final = frozenset(word for line in _WANTING for word in line.split())
 _POINTING_WORDS: Final = frozenset(word for line in _POINTING for word in line.split())
 WANTING_MOST_WORDS: Final = 5
 """Only a text of at most this many words is searched for verbs that want an object."""
@@ -75,6 +74,8 @@ _WANTING: Final = (
     "переведи сравни перескажи проверь",
 )
 """Verbs and question words that are about something which a text of so few words does not contain."""
+
+_WANTING_WORDS: Final = frozenset(word for line in _WANTING for word in line.split())
 
 _MADE: Final = re.compile(r"(?:live )?location -?\d|(?:poll|quiz|checklist): |dice \S+|sticker(?: \S+)?$")
 """What a location, a poll and the like become as text (`rumi.channels.telegram.receiving.kinds`)."""
