@@ -491,10 +491,17 @@ class Chat(Actor[ChatMessage]):
                 steered = self._job if self._steers else None
                 self._services.publisher.publish(self._chat, job.turn, self._queue.add(job, steered))
             else:
-                busy = undo_texts.undo_is_busy if job.kind == "undo" else reply_texts.busy
-                self._reply(job.message, busy(job.language), job.further)
+                self._reply(job.message, self._busy(job), job.further)
         else:
             self._job = job
+
+    def _busy(self, job: Job) -> str:
+        """Return the sentence that says why a job is neither begun nor queued."""
+        if job.kind == "undo":
+            return undo_texts.undo_is_busy(job.language)
+        if job.kind == "turn" and 0 < self._queue.most <= len(self._queue):
+            return reply_texts.queue_full(job.language, self._queue.most)
+        return reply_texts.busy(job.language)
 
     def _stop(self, message: Incoming, *, drop: bool = False) -> None:
         """Stop the turn. What waits comes next, and the reply says so; with `drop`, it is dropped."""
