@@ -138,10 +138,23 @@ def may_be_piece(message: Incoming) -> bool:
 
 def belong(earlier: Incoming, later: Incoming) -> bool:
     """Return True if the messages can be pieces of one: same sender, same channel, about the same time."""
-    if not (may_be_piece(earlier) and may_be_piece(later) and same_way(earlier, later)):
+    if not _fit(earlier, later):
         return False
     times = ((earlier.sent, later.sent), (earlier.received, later.received))
     return not any(first and second and abs(second - first) > APART_S for first, second in times)
+
+
+def sent_together(earlier: Incoming, later: Incoming) -> bool:
+    """Return True if the messages were sent as pieces of one, whenever they were received.
+
+    An end of the process between them delays the second one. Services report whole seconds.
+    """
+    sent = bool(earlier.sent and later.sent) and abs(later.sent - earlier.sent) <= 1
+    return sent and _fit(earlier, later)
+
+
+def _fit(earlier: Incoming, later: Incoming) -> bool:
+    return may_be_piece(earlier) and may_be_piece(later) and same_way(earlier, later)
 
 
 def same_way(one: Incoming, other: Incoming) -> bool:
