@@ -192,7 +192,7 @@ class Chat(Actor[ChatMessage]):
         # `start` returns when the worker is receiving: for the first message the chat must not be busy.
         await self.start(self._work)
         for left in recovered.left:
-            self._restore(left)
+            self._restore(left, alone=len(recovered.left) == 1)
         # No await up to the end of the start: before this step the dispatcher finds no actor and records each
         # missed message in the cursor, which `_catch_up` reads; after it, messages come by the mailbox.
         self._catch_up(record.open)
@@ -347,8 +347,11 @@ class Chat(Actor[ChatMessage]):
                 message for message in self._withdrawn | of if message > self._cursor.judged
             )
 
-    def _restore(self, left: Left) -> None:
-        """Begin or queue again what an earlier process, or the chat before its crash, left to do."""
+    def _restore(self, left: Left, *, alone: bool) -> None:
+        """Begin or queue again what an earlier process, or the chat before its crash, left to do.
+
+        If it is `alone`, and an end of the process may have delayed the rest of a message, wait for the rest.
+        """
         parts = [self._context.people.current(part) for part in left.parts]
         message = whole(parts, self._context.settings.session.handed_chars)
         language = self._language(message)
@@ -359,11 +362,13 @@ class Chat(Actor[ChatMessage]):
         answer = "" if message.turn or not answers_parked(message) else answer_in(message.text)
         kind: JobKind = "result" if message.ready else "answer" if answer else "turn"
         job = self._new_job(kind, message, f"/{answer}" if answer else message.text)
-        job.joined += left.joined
+        job.joined, job.restored = [*job.joined, *left.joined], True
         job.resumes = job.fixed = bool(message.turn)
         job.again = job.resumes and left.corrected
         if kind == "turn":
             job.parts, job.last_at = parts, self._gathering.came_at(parts[-1])
+            if alone and not job.resumes and self._gathering.holds_again(job):
+                return
         try:
             self._jobs.send_nowait(job)
         except trio.WouldBlock:
@@ -491,10 +496,17 @@ class Chat(Actor[ChatMessage]):
                 steered = self._job if self._steers else None
                 self._services.publisher.publish(self._chat, job.turn, self._queue.add(job, steered))
             else:
-                busy = undo_texts.undo_is_busy if job.kind == "undo" else reply_texts.busy
-                self._reply(job.message, busy(job.language), job.further)
+                self._reply(job.message, self._busy(job), job.further)
         else:
             self._job = job
+
+    def _busy(self, job: Job) -> str:
+        """Return the sentence that says why a job is neither begun nor queued."""
+        if job.kind == "undo":
+            return undo_texts.undo_is_busy(job.language)
+        if job.kind == "turn" and 0 < self._queue.most <= len(self._queue):
+            return reply_texts.queue_full(job.language, self._queue.most)
+        return reply_texts.busy(job.language)
 
     def _stop(self, message: Incoming, *, drop: bool = False) -> None:
         """Stop the turn. What waits comes next, and the reply says so; with `drop`, it is dropped."""

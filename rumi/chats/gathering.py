@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import trio
 
 from rumi.chats.jobs import Job, JobQueue
-from rumi.chats.pieces import LATE_S, MOST_PARTS, belong, hold_s, points, whole, window_s
+from rumi.chats.pieces import LATE_S, MOST_PARTS, belong, hold_s, points, sent_together, whole, window_s
 from rumi.platform.config.schema import Settings
 from rumi.store.journal.records import Incoming
 
@@ -39,6 +39,14 @@ class Gathering:
         if self.running() is not None or not self._hold(job):
             self.offer(job)
 
+    def holds_again(self, job: Job) -> bool:
+        """Hold a restored turn as if its last part came now; return False if no more parts are likely."""
+        came, job.last_at = job.last_at, trio.current_time()
+        if not self._hold(job):
+            job.last_at = came
+            return False
+        return True
+
     def came_at(self, message: Incoming) -> float:
         """Return the time on trio's clock at which the message came; for one that has waited, in the past."""
         late_s = self.now() - message.received if message.received else 0.0
@@ -69,7 +77,8 @@ class Gathering:
             if job is None or not job.parts or not job.takes_parts or len(job.parts) >= MOST_PARTS:
                 continue
             last, gap_s = job.parts[-1], at - job.last_at
-            if not belong(last, message) or gap_s > window_s(last, message, together_s):
+            soon = belong(last, message) and gap_s <= window_s(last, message, together_s)
+            if not soon and not (job.restored and sent_together(last, message)):
                 continue
             job.add(message, whole((*job.parts, message), self.settings.session.handed_chars), at)
             if job is self.held and not self._hold(job):

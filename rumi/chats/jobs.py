@@ -74,6 +74,7 @@ class Job:
     `brought` are the history messages of attachments that were fetched. An `alone` job steers no other.
     `has_asked` is True after the job's first question.
 
+    A `restored` job was left by an earlier process, or by the chat before its crash.
     A job that `resumes` goes on with a turn that an earlier process began; `broken` is what is stored of it.
     `stopped` is True if a user has stopped the job, even while the process ends. `began` has the time at
     which each tool call of the turn began, on trio's clock. `waits_for_yes` is True while the turn's only
@@ -108,6 +109,7 @@ class Job:
     alone: bool = False
     brought: dict[Attachment, TurnMessage] = field(default_factory=dict)
     resumes: bool = False
+    restored: bool = False
     broken: BrokenTurn | None = None
     stopped: bool = False
     began: dict[str, float] = field(default_factory=dict)

@@ -14,10 +14,7 @@ from typing import Final
 from rumi.agent.prompts.message_entries import bounded, fetched
 from rumi.chats.commands import parse_chat_command
 from rumi.platform.texts import questions as question_texts
-from rumi.store.journal.records import CUT_UNITS, Incoming, joined, text_units
-
-CUT_FROM: Final = CUT_UNITS - 400
-"""A text of at least this many units may have been cut. Clients cut at a blank in the last 300 units."""
+from rumi.store.journal.records import CUT_FROM_UNITS, CUT_UNITS, Incoming, joined, text_units
 
 SLOW_TIMES: Final = 4.0
 """Factor of `together_s` where the next piece takes time: a client sends the rest of a long text after the
@@ -63,6 +60,26 @@ _POINTING: Final = (
 """Words that point at something outside of a text, in the languages of the catalogues and some large ones."""
 
 _POINTING_WORDS: Final = frozenset(word for line in _POINTING for word in line.split())
+WANTING_MOST_WORDS: Final = 5
+"""Only a text of at most this many words is searched for verbs that want an object."""
+
+_WANTING: Final = (
+    "summarize summarise summary sum tldr tl translate proofread transcribe compare review which thoughts",
+    "resume resumir resumen resumí traduce traducí traducir transcribe transcribir compara compará comparar",
+    "corrige corregí corregir revisa revisá cuál opinas opinás",
+    "resuma traduza traduz traduzir transcreva compare corrija revise qual achas acha",
+    "zusammenfassen übersetze übersetzen vergleiche korrigiere welche welches welcher",
+    "résume traduis traduire compare corrige quel quelle laquelle lequel",
+    "riassumi traduci confronta correggi quale",
+    "переведи сравни перескажи проверь",
+)
+"""Verbs and question words that are about something which a text of so few words does not contain."""
+
+_WANTING_WORDS: Final = frozenset(word for line in _WANTING for word in line.split())
+
+_MADE: Final = re.compile(r"(?:live )?location -?\d|(?:poll|quiz|checklist): |dice \S+|sticker(?: \S+)?$")
+"""What a location, a poll and the like become as text (`rumi.channels.telegram.receiving.kinds`)."""
+
 _POINTING_UNSPACED: Final = re.compile(
     # Chinese, Japanese, Korean: words without blanks around them, or with endings
     "这|這|以下|下面|附件|文件|图片|圖片|照片|これ|この|次の|添付|ファイル|写真|画像|이거|이것|다음|아래|첨부|파일|사진"
@@ -82,9 +99,9 @@ def hold_s(message: Incoming, together_s: float) -> float:
         return 0.0
     if message.attachments:
         return 0.0 if text else together_s
-    if units >= CUT_FROM:
+    if units >= CUT_FROM_UNITS:
         return together_s * SLOW_TIMES
-    return together_s if points(text) else 0.0
+    return together_s if points(text) or _MADE.match(text) else 0.0
 
 
 def window_s(earlier: Incoming, later: Incoming, together_s: float) -> float:
@@ -100,6 +117,8 @@ def points(text: str) -> bool:
     if text_units(text) > POINTING_UNITS or "\n" in text:
         return False
     words = _WORD.findall(text.casefold())
+    if len(words) <= WANTING_MOST_WORDS and not _WANTING_WORDS.isdisjoint(words):
+        return True
     return not _POINTING_WORDS.isdisjoint(words) or _POINTING_UNSPACED.search(text) is not None
 
 
@@ -119,10 +138,23 @@ def may_be_piece(message: Incoming) -> bool:
 
 def belong(earlier: Incoming, later: Incoming) -> bool:
     """Return True if the messages can be pieces of one: same sender, same channel, about the same time."""
-    if not (may_be_piece(earlier) and may_be_piece(later) and same_way(earlier, later)):
+    if not _fit(earlier, later):
         return False
     times = ((earlier.sent, later.sent), (earlier.received, later.received))
     return not any(first and second and abs(second - first) > APART_S for first, second in times)
+
+
+def sent_together(earlier: Incoming, later: Incoming) -> bool:
+    """Return True if the messages were sent as pieces of one, whenever they were received.
+
+    An end of the process between them delays the second one. Services report whole seconds.
+    """
+    sent = bool(earlier.sent and later.sent) and abs(later.sent - earlier.sent) <= 1
+    return sent and _fit(earlier, later)
+
+
+def _fit(earlier: Incoming, later: Incoming) -> bool:
+    return may_be_piece(earlier) and may_be_piece(later) and same_way(earlier, later)
 
 
 def same_way(one: Incoming, other: Incoming) -> bool:

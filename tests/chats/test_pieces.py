@@ -50,6 +50,14 @@ ROWS: dict[str, tuple[Incoming, ...]] = {
     "two documents": (Incoming(attachments=(REPORT,)), Incoming(attachments=(INVOICE,))),
     "an album and its question": (Incoming(attachments=PHOTOS), Incoming(text="which is sharper?")),
     "a question and its album": (Incoming(text="Welches Bild ist besser:"), Incoming(attachments=PHOTOS)),
+    "a location and a question": (Incoming(text="location 40.4168, -3.7038"), Incoming(text="where to eat?")),
+    "a poll and a question": (Incoming(text="poll: Pizza?\n- yes\n- no"), Incoming(text="your vote?")),
+    "a sticker and a question": (Incoming(text="sticker 🎉"), Incoming(text="who drew it?")),
+    "a verb without its object": (
+        Incoming(text="Translate to German please"),
+        Incoming(attachments=(FORWARD,)),
+    ),
+    "a comparison before an album": (Incoming(text="which is newer?"), Incoming(attachments=PHOTOS)),
     "a cut paste": (Incoming(text=PASTE), Incoming(text="and its end")),
     "a paste cut at a blank": (Incoming(text=PARAGRAPHS), Incoming(text="and its end")),
     "a paste of emoji": (Incoming(text=EMOJI), Incoming(text="🦔")),
@@ -412,6 +420,26 @@ async def test_an_end_of_the_process_loses_no_part_that_is_held(
         assert len(talked.of(TurnStarted)) == 1
 
 
+@pytest.mark.parametrize("takes_s", [0.0, 1.0])
+@pytest.mark.parametrize(("apart_s", "turns"), [(0, 1), (1, 1), (10, 2), (3600, 2)])
+async def test_a_part_that_an_end_of_the_process_delayed_joins_what_was_held(
+    autojump_clock: MockClock, tmp_path: Path, apart_s: float, turns: int, takes_s: float
+) -> None:
+    first, second = (replace(part, sent=1000.0) for part in ROWS["a comment and a forward"])
+    async with talk(tmp_path) as talked:
+        await talked.send(first)
+        later = killed(tmp_path)
+        await talked.settled()
+    await trio.sleep(20)
+    async with talk(later, takes_s) as talked:
+        talked.sent = 1
+        await trio.sleep(0.2)
+        await talked.send(replace(second, sent=1000.0 + apart_s))
+        await talked.settled()
+        assert len(talked.replies) == turns
+        assert FORWARD.text in "\n".join(talked.asked("tg1"))
+
+
 async def test_the_parts_and_the_history_of_a_turn_that_began_again_are_stored_at_once(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
@@ -501,7 +529,7 @@ async def test_at_the_end_of_the_process_what_is_held_stays_for_the_next_one(
     async with talk(tmp_path) as talked:
         await talked.send(*ROWS["two documents"])
         await wait_all_tasks_blocked()
-        await talked.home.inbox.chats.end_turn("tg1", "interrupted")
+        await talked.home.inbox.chats.end_turn("tg1", "stopped")
         await talked.settled()
         assert talked.answered("tg1") == []
         assert talked.requests == []

@@ -13,9 +13,19 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from rumi.agent.events import ConfirmationAsked, TurnFinished
+from rumi.agent.prompts.message_entries import described
 from rumi.chats.events import Queued, Replied, TurnStarted
 from rumi.models.model import Emit, ModelRequest, Reply
-from rumi.platform.texts.replies import busy, crashed, dropped, goes_on_later, queued, stopped, went_on
+from rumi.platform.texts.replies import (
+    busy,
+    crashed,
+    dropped,
+    goes_on_later,
+    queue_full,
+    queued,
+    stopped,
+    went_on,
+)
 from rumi.store.journal.records import Attachment, Incoming
 from tests.chats.house import House, house
 from tests.chats.test_chat import node_of
@@ -115,7 +125,7 @@ async def test_messages_wait_and_run_in_order_each_as_a_turn_of_its_own(
         assert rows(tmp_path, "reason") == ["complete"] * 3
 
 
-async def test_the_message_behind_a_full_queue_is_told_that_the_chat_is_busy(
+async def test_the_message_behind_a_full_queue_is_told_that_the_queue_is_full(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
     async with waiting(tmp_path) as home:
@@ -123,7 +133,7 @@ async def test_the_message_behind_a_full_queue_is_told_that_the_chat_is_busy(
         await home.settled()
         heard = home.heard["cli"]
         assert sorted(heard.notices) == numbers[1:6]
-        assert heard.replies[0] == ((numbers[6],), busy("en"))
+        assert heard.replies[0] == ((numbers[6],), queue_full("en", 5))
         assert [n for n, _ in heard.replies[1:]] == [(n,) for n in numbers[:6]]
 
 
@@ -133,7 +143,7 @@ async def test_a_place_that_has_become_free_is_taken(autojump_clock: MockClock, 
         await trio.sleep(10)
         await home.say("now")
         await home.settled()
-        assert home.heard["cli"].texts == [busy("en"), "you said 5", "you said 20", "you said now"]
+        assert home.heard["cli"].texts == [queue_full("en", 1), "you said 5", "you said 20", "you said now"]
 
 
 async def test_chats_wait_apart_from_each_other(autojump_clock: MockClock, tmp_path: Path) -> None:
@@ -221,6 +231,26 @@ async def test_the_queue_is_listed_and_one_message_is_dropped_by_its_number(
             ((12,), "Nothing waits."),
             ((2,), "you said a"),
         ]
+
+
+@pytest.mark.parametrize(
+    ("text", "attachments", "listed"),
+    [
+        ("sum up", (Attachment("file", "F1", "a.txt"),), "sum up (+ a.txt)"),
+        (
+            "sum up",
+            (Attachment("words", source="forwarded from Zoe", text="x"),),
+            "sum up (+ forwarded from Zoe)",
+        ),
+        ("", (Attachment("file", "F1", "a.txt"), Attachment("file", "F2", "b.txt")), "a.txt, b.txt"),
+        ("sum up", (Attachment("words", source="a note", text="x", answered=7),), "sum up"),
+        ("word " * 50, (Attachment("file", "F1", "a.txt"),), f"{('word ' * 50)[:59]}… (+ a.txt)"),
+    ],
+)
+def test_what_waits_is_listed_with_what_was_sent_with_it(
+    text: str, attachments: tuple[Attachment, ...], listed: str
+) -> None:
+    assert described(Incoming(text=text, attachments=attachments)) == listed
 
 
 async def test_only_its_sender_or_an_admin_drops_a_message(autojump_clock: MockClock, tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def test_windows_wait_for_each_other_and_a_signal_takes_only_its_own_message_bac
     wait_for(lambda: queued(home, "one") == 2)
     assert "2 queued" in home.run("status").stdout
     busy = home.run("chat", "--chat", "one", "-p", "run echo fourth", code=1)
-    assert "Already working" in busy.stdout
+    assert "The queue is full (2)" in busy.stdout
     three.send_signal(signal.SIGINT)
     assert three.communicate(timeout=BOUND_S)[0] == ""
     assert three.returncode == 130

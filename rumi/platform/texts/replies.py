@@ -17,15 +17,25 @@ QUOTED_CHARS = 120
 """Maximum number of characters of a message that a reply quotes."""
 
 
-def shortened(message: str) -> str:
-    """Return a message as a quotation in a reply: on one line, and cut if it is long."""
+def shortened(message: str, most: int = QUOTED_CHARS) -> str:
+    """Return a message as a quotation in a reply: on one line, and cut after `most` characters."""
     quoted = " ".join(message.split())
-    return quoted if len(quoted) <= QUOTED_CHARS else quoted[: QUOTED_CHARS - 1] + "…"
+    return quoted if len(quoted) <= most else quoted[: most - 1] + "…"
 
 
 def busy(language: Language) -> str:
     """Say that the message is rejected, because a turn runs."""
     return gettext(language, "⏳ Already working on something. Wait for it, or send /stop.")
+
+
+def queue_full(language: Language, most: int) -> str:
+    """Say that the message is rejected, because `most` messages wait already."""
+    return gettext(
+        language,
+        "⏳ The queue is full ({most}), so I did not take this message. Send it again later; "
+        "/queue shows and drops what waits.",
+        most=most,
+    )
 
 
 def queued(language: Language, position: int, most: int) -> str:

@@ -276,6 +276,9 @@ class Incoming:
 CUT_UNITS: Final = 4096
 """The length at which chat clients cut a text, in units of UTF-16. The rest comes as further messages."""
 
+CUT_FROM_UNITS: Final = CUT_UNITS - 400
+"""A text of at least this many units may have been cut. Clients cut at a blank in the last 300 units."""
+
 
 def joined(parts: Sequence[Incoming]) -> Incoming:
     """Join the parts of one message, which came as several, into one with the number of the first part.
@@ -295,7 +298,7 @@ def joined(parts: Sequence[Incoming]) -> Incoming:
     return replace(
         first,
         update=parts[-1].update,
-        text=_texts_joined([part.text for part in parts if part.text.strip()]),
+        text=texts_joined([part.text for part in parts if part.text.strip()]),
         origin=speaking.origin,
         attachments=() if answer is not None else attachments,
         answer=answer,
@@ -304,7 +307,7 @@ def joined(parts: Sequence[Incoming]) -> Incoming:
     )
 
 
-def _texts_joined(texts: Sequence[str]) -> str:
+def texts_joined(texts: Sequence[str]) -> str:
     """Join texts as lines; a text that a client cut within a line continues in that line."""
     whole = "".join(text if text_units(text) == CUT_UNITS else f"{text}\n" for text in texts[:-1])
     return whole + (texts[-1] if texts else "")

@@ -45,12 +45,18 @@ class Room:
 
     def read(self) -> list[str]:
         """Return the texts, or the sources, of new messages for the bot; `?` for a stranger's."""
+        return ["?" if isinstance(one, Stranger) else _said(one) for one in self._found()]
+
+    def incoming(self) -> list[Incoming]:
+        return [one for one in self._found() if isinstance(one, Incoming)]
+
+    def _found(self) -> list[Incoming | Stranger]:
         updates: list[Json] = [update for _, update in self.api.updates.pending][self._read :]
         self._read += len(updates)
         self.comments.now = self.at
         me = Me(self.api.bot.id, self.api.bot.username)
         found = read_batch(updates, me, self.who, self.moves, hears=True, comments=self.comments)
-        return ["?" if isinstance(one, Stranger) else _said(one) for one in found if _counts(one)]
+        return [one for one in found if _counts(one)]
 
     def of_bot(self, bot: Person | None = None) -> Message:
         return self.api.write(self.group, bot or self.api.bot, "I am here")
@@ -225,6 +231,102 @@ def test_what_could_not_be_stored_at_first_belongs_to_its_comment_also_later() -
     room._read -= 1
     room.at += 60
     assert room.read() == ["news"]
+
+
+# What comes before the message to the bot
+
+LONG = "word " * 815
+
+BEFORE: dict[str, tuple[Callable[[Room], object], str]] = {
+    "a forward": (forward, "news"),
+    "two forwards": (lambda room: (forward(room, "a"), forward(room, "b")), "a,b"),
+    "a file": (lambda room: room.api.send_document(room.ana, "a.pdf", b"1", room.group), "a.pdf"),
+    "a photo with a caption": (
+        lambda room: room.api.send_photo(room.ana, b"1", room.group, caption="pier 4"),
+        "photo-1.jpg",
+    ),
+    "an album": (lambda room: room.api.send_album(room.ana, [("a", b"1"), ("b", b"2")], room.group), "a,b"),
+    "a recording": (lambda room: room.api.send_voice(room.ana, b"1", room.group), "voice-1.ogg"),
+    "a film that is too large": (
+        lambda room: room.api.send_document(room.ana, "a.mkv", b"", room.group, size=30_000_000),
+        "The file a.mkv is too large: I can take up to 20 MB.",
+    ),
+}
+
+
+@pytest.mark.parametrize("batches", [1, 2])
+@pytest.mark.parametrize("what", BEFORE)
+def test_what_is_handed_to_a_group_right_before_a_question_belongs_to_the_question(
+    what: str, batches: int
+) -> None:
+    room, (hand, said) = Room(None), BEFORE[what]
+    hand(room)
+    if batches == 2:
+        assert room.read() == []
+    room.at += 0.4
+    room.api.say(room.ana, f"{TO} is it true?", room.group)
+    (asked,) = room.incoming()
+    assert ",".join(part.text or part.name for part in asked.attachments) == said
+    assert asked.text.endswith("is it true?")
+    room.api.say(room.ana, f"{TO} and now?", room.group)
+    assert [one.attachments for one in room.incoming()] == [()], "it is told once"
+
+
+@pytest.mark.parametrize(
+    "then",
+    [
+        lambda room: room.api.say(room.ana, "hello all", room.group),
+        lambda room: setattr(room, "at", 60.0),
+        lambda room: room.api.say(room.ana, f"{TO} yes", room.group),
+        lambda room: room.api.say(room.ana, "/status", room.group),
+    ],
+    ids=["talk", "a minute", "a yes", "a command"],
+)
+def test_what_was_handed_to_a_group_earlier_belongs_to_no_question(then: Callable[[Room], object]) -> None:
+    room = Room(None)
+    forward(room)
+    then(room)
+    room.incoming()
+    room.at += 3
+    room.api.say(room.ana, f"{TO} is it true?", room.group)
+    assert [one.attachments for one in room.incoming()] == [()]
+    room.at += 3
+    forward(room)
+    room.api.say(room.ana, f"{TO} yes", room.group)
+    assert [one.attachments for one in room.incoming()] == [()], "a yes stays a yes"
+
+
+def test_what_another_person_handed_to_a_group_belongs_to_no_question() -> None:
+    room = Room(None)
+    room.who = Who(frozenset({ANA, BEN}))
+    forward(room, person=room.ben)
+    room.api.say(room.ana, f"{TO} is it true?", room.group)
+    assert [one.attachments for one in room.incoming()] == [()]
+
+
+def test_a_question_that_could_not_be_stored_at_first_has_what_came_before_it_also_later() -> None:
+    room = Room(None)
+    forward(room)
+    room.api.say(room.ana, f"{TO} is it true?", room.group)
+    (asked,) = room.incoming()
+    room._read -= 1
+    room.at += 60
+    assert room.incoming() == [asked]
+
+
+def test_a_long_text_that_the_client_cut_is_for_the_bot_wherever_it_mentions_it() -> None:
+    room = Room(None)
+    room.api.say(room.ana, f"{TO} {LONG}", room.group)
+    room.api.say(room.ana, LONG, room.group)
+    room.api.say(room.ana, "the end", room.group)
+    assert [text.strip() for text in room.read()] == [LONG.strip(), LONG.strip(), "the end"]
+    room.at += 60
+    room.api.say(room.ana, LONG, room.group)
+    assert room.read() == []
+    room.api.say(room.ana, f"the end {TO}", room.group)
+    (text,) = room.read()
+    assert text.startswith(LONG.strip())
+    assert text.endswith("\nthe end")
 
 
 # Quiet hours

@@ -7,6 +7,7 @@ import trio
 from trio.testing import MockClock
 
 from rumi.models.model import Emit, ModelRequest, Reply
+from rumi.platform.texts.replies import queue_full
 from tests.channels.telegram.house import ANA, BEN, asking, sends_what_it_is_told, telegram_house
 from tests.fakes.bot_api import BotApi
 
@@ -40,7 +41,7 @@ async def test_each_message_is_told_its_place_and_answered_in_order(
     assert [(message.text, message.reply_to) for message in notices] == [
         ("⏳ En cola (1 de 2). Va después de este turno; /queue muestra y descarta lo que espera.", said[1]),
         ("⏳ Queued (2 of 2). It comes after this turn; /queue shows and drops what waits.", said[2]),
-        ("⏳ Ya estoy trabajando en algo. Espera a que termine o envía /stop.", said[3]),
+        (queue_full("es", 2), said[3]),
     ]
     answers = [text for text in group.texts if text.startswith("you said")]
     assert answers == ["you said one", "you said two", "you said three"]

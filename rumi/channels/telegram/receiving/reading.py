@@ -19,7 +19,7 @@ from rumi.channels.telegram.receiving.authors import (
     person_in,
     user_name,
 )
-from rumi.channels.telegram.receiving.comments import Comments
+from rumi.channels.telegram.receiving.comments import Comments, Handed
 from rumi.channels.telegram.receiving.content import MessageText, content_of, read_words, text_of
 from rumi.channels.telegram.receiving.kinds import location_of
 from rumi.channels.telegram.receiving.references import answered_in, references_in
@@ -36,10 +36,18 @@ from rumi.channels.telegram.receiving.updates import (
     update_of,
 )
 from rumi.platform.config.groups import Groups
+from rumi.platform.texts import questions as question_texts
 from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts import telegram as telegram_texts
 from rumi.platform.texts.language import LanguageSetting, known_language
-from rumi.store.journal.records import Attachment, Incoming, joined
+from rumi.store.journal.records import (
+    CUT_FROM_UNITS,
+    Attachment,
+    Incoming,
+    joined,
+    text_units,
+    texts_joined,
+)
 from rumi.texts import Language
 
 logger = logging.getLogger(__name__)
@@ -102,7 +110,8 @@ class _TelegramMessage:
     """A message from a person. `addressed` is True if the message is meant for the bot.
 
     Messages with the same `album` belong to one album. `comments` is True if the message may comment on a
-    forwarded message or a file that follows it, `handed` if it is such a message; see `Comments`. `anonymous`
+    forwarded message or a file that follows it, `asks` if it may ask about one that came before it, `handed`
+    if it is such a message; see `Comments`. `anonymous`
     is True if the message was sent in the name of a group or a channel. `corrects` is True for the new
     version of an edited message.
     """
@@ -122,6 +131,7 @@ class _TelegramMessage:
     sent: float
     place: tuple[float, float] | None
     comments: bool
+    asks: bool
     handed: bool
     author: str
     anonymous: bool = False
@@ -180,15 +190,45 @@ def _read_raw(update: RawUpdate, me: Me, who: Who, moves: Moves, hears: bool) ->
 
 
 def _with_comment(received: _TelegramMessage, who: Who, comments: Comments) -> _TelegramMessage:
-    """Return the message as addressed to the bot if its sender has just commented on it for the bot."""
+    """Return the message as addressed to the bot if its sender has just commented on it for the bot.
+
+    What its sender has handed to the group just before a message to the bot is added to that message.
+    """
     if received.private or received.corrects or not who.may_talk(received.user):
         return received
-    place = (received.address.chat, received.user)
+    place, sent = (received.address.chat, received.user), int(received.sent)
+    cut = text_units(received.text) >= CUT_FROM_UNITS
     if received.addressed:
-        comments.note(place, int(received.sent), comments=received.comments)
-    elif comments.belongs(place, int(received.sent), received.update, handed=received.handed):
+        comments.note(place, sent, comments=received.comments, cut=cut)
+        if received.asks:
+            return _with_earlier(received, comments.before(place, sent, received.update))
+    elif comments.belongs(place, sent, received.update, handed=received.handed, cut=cut):
         return replace(received, addressed=True)
+    elif received.handed or cut:
+        comments.keep(place, Handed(received.update, sent, received.text, _material_of(received)))
+    else:
+        comments.keep(place, None)
     return received
+
+
+def _with_earlier(received: _TelegramMessage, earlier: Sequence[Handed]) -> _TelegramMessage:
+    """Return a message to the bot with what its sender has handed over before it, in order."""
+    if not earlier:
+        return received
+    texts = [*(handed.text for handed in earlier), received.text]
+    attachments = [*(one for handed in earlier for one in handed.attachments), *received.attachments]
+    return replace(
+        received,
+        text=texts_joined([text for text in texts if text.strip()]),
+        attachments=tuple(dict.fromkeys(attachments)),
+    )
+
+
+def _material_of(received: _TelegramMessage) -> tuple[Attachment, ...]:
+    """Return the attachments of a message; for one that cannot be taken, the sentence that says why."""
+    if received.answer is None:
+        return received.attachments
+    return (*received.attachments, *_words("what the user sent before", received.answer))
 
 
 def _album_key(received: _TelegramMessage) -> tuple[object, ...]:
@@ -253,7 +293,9 @@ def _message_in(update: RawUpdate, me: Me, who: Who, moves: Moves, hears: bool) 
         album=album if edited is None else None,
         button=button,
         comments=not (words.command or button or album),
-        handed=message.get("forward_origin") is not None or bool(content.attachments or content.text),
+        asks=not (words.command or button) and question_texts.yes_or_no(words.text) is None,
+        handed=message.get("forward_origin") is not None
+        or bool(content.attachments or content.text or content.answer),
         author=user_name(sender),
         anonymous=person is None,
         corrects=edited is not None,
