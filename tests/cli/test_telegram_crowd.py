@@ -25,7 +25,9 @@ BUSY = "⏳ Already working on something. Wait for it, or send /stop."
 
 @pytest.fixture(scope="module")
 def bot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TelegramBot]:
-    with World() as world, running(tmp_path_factory.mktemp("crowd"), world) as bot:
+    # Each message counts for itself, so that every message has one reply.
+    apart = {"RUMI_CHAT__TOGETHER_S": "0", "RUMI_CHAT__WHEN_BUSY": "reject"}
+    with World() as world, running(tmp_path_factory.mktemp("crowd"), world, **apart) as bot:
         yield bot
 
 

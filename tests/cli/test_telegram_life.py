@@ -254,8 +254,8 @@ def test_a_server_that_fails_is_asked_again(bot: TelegramBot, fault: Fault) -> N
     talk.hear(1)
     world.until(lambda: not world.api.pending, what=bot.state)
     wait_for(lambda: bot.unsent == 0, bot.state)
-    # Of an answer that is cut in half nobody knows what was done: so it may be said twice, but not never. What
-    # is said without knowing whether it was said before is marked.
+    # Of an answer that is cut in half nobody knows what was done: so it may be said twice, but not never.
+    # What is said without knowing whether it was said before is marked.
     again = f"{sent_again('en')}\n\n{NOTHING}"
     assert talk.texts == {Broken: [NOTHING], Reset: [again], Truncated: [NOTHING, again]}[type(fault)]
 

@@ -135,7 +135,9 @@ def test_each_user_reads_their_own_language(bot: TelegramBot, code: str | None, 
 
 
 def test_the_commands_are_offered_in_both_languages(bot: TelegramBot) -> None:
-    offered = bot.world.do(lambda: dict(bot.world.api.account.commands))
+    commands = bot.world.api.account.commands
+    bot.world.until(lambda: all((("default",), language) in commands for language in ("", "en", "es", "pt")))
+    offered = bot.world.do(lambda: dict(commands))
     names = [
         "start",
         "help",
