@@ -1,5 +1,7 @@
 """Turns that go on after a kill: what the model gets of the message, its files, its edits and its age."""
 
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -128,3 +130,21 @@ async def test_a_message_of_long_ago_that_began_nothing_is_answered_and_dated(
         assert [reply.text.split(".")[0] for reply in talked.replies][1:] == ["I think so"]
         said = [message.content for message in talked.requests[-1][1].messages]
         assert "7 days ago.]" in said[said.index(text) - 1]
+
+
+@pytest.mark.parametrize(("age_s", "begins"), [(60.0, True), (0.9 * HOUR, True), (1.1 * HOUR, False)])
+async def test_a_yes_of_long_ago_begins_nothing(
+    autojump_clock: MockClock, tmp_path: Path, age_s: float, begins: bool
+) -> None:
+    async with talk(tmp_path) as talked:
+        await talked.send(Incoming(text="hello"))
+        await talked.settled()
+    with closing(sqlite3.connect(tmp_path / "state.db")) as db, db:
+        columns = "chat, text, received, user, channel"
+        db.execute(
+            f"INSERT INTO messages ({columns}) VALUES ('tg1', '/yes 1', ?, 7, 'telegram')", (1.8e9 - age_s,)
+        )
+    async with talk(tmp_path) as talked:
+        await trio.sleep(20)
+        (reply,) = talked.replies
+        assert ("restarted before /yes 1 was done" in reply.text) == (not begins)

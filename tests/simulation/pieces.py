@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING
 import trio
 
 from rumi.agent.prompts.message_entries import ANSWERED
+from rumi.platform.texts.telegram import not_brought
 from tests.fakes.bot_api_world import Message
 from tests.simulation.book import Book
 from tests.simulation.model import OBEY
 from tests.simulation.sim_chats import Said, SimChat
+from tests.simulation.stopping import LANGUAGES
 from tests.simulation.world import World
 
 if TYPE_CHECKING:
@@ -38,6 +40,9 @@ KINDS = (
 )
 MOMENTS = ("write", "written", "written")
 """When a process may die where people write in pieces, besides at other times."""
+
+NOT_BROUGHT = tuple(not_brought(language, "#").partition("#")[0] for language in LANGUAGES)
+"""How a reply begins that says that a file could not be fetched."""
 
 HELD = ("comment", "forwards", "documents", "paste")
 """Thoughts whose first piece shows that more will come: an idle chat waits for it."""
@@ -235,6 +240,13 @@ class Pieces:
             )
         ]
 
+    def _not_brought(self, message: int) -> bool:
+        """Whether the reply to a message says that its file could not be fetched."""
+        reply = self._book.ask(
+            "SELECT outbox.text FROM messages JOIN outbox ON outbox.id = reply WHERE messages.id = ?", message
+        )
+        return any(text.startswith(NOT_BROUGHT) for (text,) in reply)
+
     def _check_parts(self) -> None:
         """A piece is in the turn of its first message, and in no other turn that is not a retry of that."""
         turns = self._said_in_turns()
@@ -258,6 +270,8 @@ class Pieces:
             if others:
                 self._world.complain(f"{chat}: {number} {mark} of the turn {turn} is also in {others}")
             if reason in ("stopped", "crashed"):  # perhaps before it was begun again with this part
+                continue
+            if reason == "model_error" and self._not_brought(first):  # the words come behind the file
                 continue
             if (chat, turn) in turns and (chat, turn) not in held and (chat, was) not in corrected:
                 self._world.complain(f"{chat}: {number} {mark} is lost, a part of the turn {turn} ({reason})")
