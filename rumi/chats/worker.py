@@ -261,10 +261,10 @@ class Worker:
         Return how the turn finished. An unusable model or an attachment that cannot be fetched ends the turn
         as a `model_error`.
         """
-        if (
-            job.broken is not None and not job.broken.entries
-        ):  # its history was deleted: nothing to go on from
-            job.note = ""
+        # A turn that begins again with a corrected text has entries in the session only.
+        known = any(entry.turn == job.turn for entry in self._session.entries)
+        if job.broken is not None and not job.broken.entries and not known:
+            job.note = ""  # its history was deleted: nothing to go on from
             return TurnFinished("interrupted", reply_texts.restarted(job.language, described(job.message)))
         try:
             model = self._context.model_of(job.message, job.language)
