@@ -219,6 +219,8 @@ class Worker:
     async def _begin_again(self, job: Job) -> None:
         """Replace the beginning of the turn, which has done nothing, by one with all parts of its message."""
         job.note = reply_texts.went_on(job.language) if job.resumes else ""
+        if job.broken is not None:
+            job.broken = replace(job.broken, entries=())
         await self._leave_out_last_exchange(job)
         said, entries = job.message, (*await self._when_written(job), *self._opening(job))
         await self._session.extend_turn(said.id, entries, job.further, afresh=True)
@@ -658,9 +660,8 @@ class Worker:
         chat_session.turn = job.turn
         job.note = reply_texts.went_on(job.language)
         acted = any(entry.message.role in ("assistant", "tool") for entry in broken.entries)
-        job.again = job.again and not acted
-        if job.again:  # its text was corrected, and the model has not answered the old one
-            job.broken = replace(broken, entries=())
+        # Until the model has answered, a correction or a delayed part lets the turn begin again.
+        job.again, job.fixed = job.again and not acted, acted
         plain = job.message.by_hand and not fetched(job.message.attachments)
         if plain and (answer := answer_in(job.message.text)):
             # The yes still holds for those of the calls that were not made.
