@@ -158,7 +158,7 @@ class Job:
 
     def _change(self, message: Incoming) -> None:
         self.message = message
-        if self.opened:
+        if self.opened or self.resumes:
             self.again = True
             self.attempt.cancel()
 

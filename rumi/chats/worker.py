@@ -220,6 +220,8 @@ class Worker:
     async def _begin_again(self, job: Job) -> None:
         """Replace the beginning of the turn, which has done nothing, by one with all parts of its message."""
         job.note = reply_texts.went_on(job.language) if job.resumes else ""
+        if job.broken is not None:
+            job.broken = replace(job.broken, entries=())
         await self._leave_out_last_exchange(job)
         said, entries = job.message, (*await self._when_written(job), *self._opening(job))
         await self._session.extend_turn(said.id, entries, job.further, afresh=True)
@@ -264,10 +266,10 @@ class Worker:
         Return how the turn finished. An unusable model or an attachment that cannot be fetched ends the turn
         as a `model_error`.
         """
-        if (
-            job.broken is not None and not job.broken.entries
-        ):  # its history was deleted: nothing to go on from
-            job.note = ""
+        # A turn that begins again with a corrected text has entries in the session only.
+        known = any(entry.turn == job.turn for entry in self._session.entries)
+        if job.broken is not None and not job.broken.entries and not known:
+            job.note = ""  # its history was deleted: nothing to go on from
             return TurnFinished("interrupted", reply_texts.restarted(job.language, described(job.message)))
         try:
             model = self._context.model_of(job.message, job.language)
@@ -673,7 +675,8 @@ class Worker:
         chat_session.turn = job.turn
         job.note = reply_texts.went_on(job.language)
         acted = any(entry.message.role in ("assistant", "tool") for entry in broken.entries)
-        job.again = job.again and not acted  # a corrected text replaces the old one only before any answer
+        # Until the model has answered, a correction or a delayed part lets the turn begin again.
+        job.again, job.fixed = job.again and not acted, acted
         if not acted:  # as when it began: `_bring` compares the message with what is stored of it
             await self._leave_out_last_exchange(job)
         plain = job.message.by_hand and not fetched(job.message.attachments)

@@ -440,6 +440,29 @@ async def test_a_part_that_an_end_of_the_process_delayed_joins_what_was_held(
         assert FORWARD.text in "\n".join(talked.asked("tg1"))
 
 
+@pytest.mark.parametrize("row", ["a comment and a file", "two documents", "a comment and a forward"])
+async def test_a_part_that_an_end_of_the_process_delayed_joins_a_turn_that_had_done_nothing(
+    autojump_clock: MockClock, tmp_path: Path, row: str
+) -> None:
+    first, second = (replace(part, sent=1000.0) for part in ROWS[row])
+    async with talk(tmp_path, 10.0) as talked:
+        await talked.send(first)
+        await trio.sleep(3)
+        later = killed(tmp_path)
+        await talked.settled()
+    async with talk(later, 5.0) as talked:
+        talked.sent = 1
+        await trio.sleep(0.5)
+        await talked.send(second)
+        await talked.settled()
+        (reply,) = talked.replies
+        assert reply.messages == (1, 2)
+        asked = "\n".join(talked.asked("tg1"))
+        for part in (first, second):
+            (said,) = [one.text or f"contents of {one.reference}" for one in part.attachments] or [part.text]
+            assert asked.count(said) == 1
+
+
 async def test_the_parts_and_the_history_of_a_turn_that_began_again_are_stored_at_once(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
