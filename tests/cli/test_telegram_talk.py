@@ -175,7 +175,7 @@ def test_the_commands_are_offered_in_both_languages(bot: TelegramBot) -> None:
         assert [one["command"] for one in offered[("default",), language]] == names
     assert (
         offered[("default",), "es"][2]["description"]
-        == "corta lo que estoy haciendo; /stop all corta todo, en todos los chats"
+        == "detiene lo que estoy haciendo; /stop all también descarta lo que espera y detiene otros chats"
     )
 
 
