@@ -32,9 +32,10 @@ def two(postgres: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 def until_working(database: Database, chat: str) -> None:
-    """Wait until a turn has begun in the chat."""
+    """Wait until a turn in the chat has stored its first call: after a kill it asks, and does not go on."""
     until = time.monotonic() + 30
-    while not database.rows(f"SELECT 1 FROM messages WHERE chat = '{chat}' AND turn <> '' AND reply IS NULL"):
+    called = f"SELECT 1 FROM history WHERE chat = '{chat}' AND strpos(message, '\"assistant\"') > 0"
+    while not database.rows(called):
         assert time.monotonic() < until
         time.sleep(0.05)
 
