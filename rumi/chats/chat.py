@@ -489,7 +489,9 @@ class Chat(Actor[ChatMessage]):
             if "result" in (job.kind, self._job and self._job.kind):
                 self._queue.hold(job)  # storing a result takes no time: never reply busy because of one
                 return
-            if job.message.schedule or job.kind == "answer":
+            # After a restart, a user cannot know yet whether the turn goes on.
+            unknown = job.kind in ("retry", "continue") and self._job is not None and self._job.resumes
+            if job.message.schedule or job.kind == "answer" or unknown:
                 self._queue.hold(job)  # no user could send it again, or a user pressed a button
                 return
             if self._queue.takes(job, self._job):
