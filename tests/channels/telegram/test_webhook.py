@@ -22,7 +22,7 @@ from rumi.channels.telegram.channel import Telegram
 from rumi.channels.telegram.receiving.webhook import MOST_BYTES, PATH, SECRET_HEADER, secret_of, with_path
 from rumi.store.journal import actor as journal_module
 from rumi.store.journal.actor import Journal
-from tests.channels.telegram.house import ANA, EVE, TelegramHouse, telegram_house
+from tests.channels.telegram.house import ANA, BEN, EVE, TelegramHouse, telegram_house
 from tests.fakes.bot_api import TOKEN, BotApi
 from tests.fakes.telegram_webhook import deliver
 
@@ -154,8 +154,9 @@ async def test_an_album_in_a_group_is_for_the_bot_if_one_of_its_messages_is(
 ) -> None:
     ana = api.people[ANA]
     async with hooked(tmp_path, api, delivers=True) as hook:
-        group = api.group(-77, title="Team", members=[ana])
-        api.send_album(ana, [("x.txt", b"x"), ("y.txt", b"x")], group)
+        ben = api.user(BEN)  # what ana sends just before she calls the bot would be for the bot as well
+        group = api.group(-77, title="Team", members=[ana, ben])
+        api.send_album(ben, [("x.txt", b"x"), ("y.txt", b"x")], group)
         api.send_document(ana, "a.txt", b"x", group, media_group_id="7")
         calls = [{"type": "mention", "offset": 0, "length": 14}]
         how: Any = {"media_group_id": "7", "caption": "@rumi_test_bot look", "caption_entities": calls}
