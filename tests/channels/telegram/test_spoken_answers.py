@@ -12,6 +12,7 @@ from rumi.models.model import Emit, ModelRequest, Reply
 from rumi.models.speech import Speech, SpeechFormat
 from rumi.store.journal.records import Attachment
 from tests.channels.telegram.house import ANA, telegram_house
+from tests.channels.telegram.test_groups import QUIET, in_the_evening
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_faults import Flood, Reset
 from tests.fakes.bot_api_world import Message
@@ -241,3 +242,23 @@ async def test_a_stopped_turn_is_not_spoken(tmp_path: Path, api: BotApi, autojum
         await house.until(lambda: said(api))
         await trio.sleep(30)
     assert speaker.spoken == []
+
+
+async def test_an_answer_that_is_spoken_in_a_groups_quiet_hours_makes_no_sound(
+    tmp_path: Path, api: BotApi, autojump_clock: MockClock
+) -> None:
+    group = api.group(-100777, members=[api.people[ANA]])
+    async with telegram_house(
+        tmp_path,
+        api,
+        answer=answers,
+        telegram=in_the_evening(),
+        groups=QUIET,
+        speaker=FakeSpeaker(),
+        files=FakeFiles(),
+        spoken="always",
+    ) as house:
+        await trio.sleep(30)
+        api.say(api.people[ANA], "hello", group)
+        await house.until(lambda: any("voice" in message.content for message in group.said))
+        assert all(message.options["disable_notification"] is True for message in group.said)

@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from functools import partial
 from io import BytesIO
 from typing import Any, TypeVar
 
@@ -300,29 +299,15 @@ class Destination:
     async def upload(self, name: str, content: bytes) -> None:
         """Send a file: as a photo if Telegram accepts it as one, otherwise as a document."""
         self._check_served()
-        seconds = self.wire.bounds.upload_s
         if is_photo(content):
             try:
-                await bounded(seconds, self._in_topic(partial(self._photo, name, content)))
+                await self._file(self.wire.bot.send_photo, name, content)
             except BadRequest as error:  # unusual proportions, or a broken image
                 if refusal_of(error) is not RefusalReason.OTHER:
                     raise
             else:
-                self.wire.statistics.sent += 1
                 return
-
-        async def send(topic: int | None) -> None:
-            await self.wire.bot.send_document(
-                self.number,
-                BytesIO(content),
-                filename=name,
-                disable_notification=self._silent() or None,
-                message_thread_id=topic,
-                **timeouts(seconds),
-            )
-
-        await bounded(seconds, self._in_topic(send))
-        self.wire.statistics.sent += 1
+        await self._file(self.wire.bot.send_document, name, content)
 
     async def speak(self, name: str, content: bytes) -> None:
         """Send speech: as a voice message, or as a file if Telegram or the recipient takes no voice message.
@@ -331,38 +316,32 @@ class Destination:
         settings.
         """
         self._check_served()
-        seconds = self.wire.bounds.upload_s
-        if format_of(content) not in ("ogg", "mp3", "m4a"):
-            await self.upload(name, content)
-            return
+        if format_of(content) in ("ogg", "mp3", "m4a"):
+            try:
+                await self._file(self.wire.bot.send_voice, name, content)
+            except BadRequest as error:
+                if refusal_of(error) is not RefusalReason.OTHER:
+                    raise
+            else:
+                return
+        await self.upload(name, content)
 
-        async def send(topic: int | None) -> None:
-            await self.wire.bot.send_voice(
+    async def _file(self, send: Callable[..., Awaitable[object]], name: str, content: bytes) -> None:
+        """Send a file by a method of the bot, without a sound in quiet hours."""
+        seconds = self.wire.bounds.upload_s
+
+        async def deliver(topic: int | None) -> None:
+            await send(
                 self.number,
                 BytesIO(content),
                 filename=name,
+                disable_notification=self._silent() or None,
                 message_thread_id=topic,
                 **timeouts(seconds),
             )
 
-        try:
-            await bounded(seconds, self._in_topic(send))
-        except BadRequest as error:
-            if refusal_of(error) is not RefusalReason.OTHER:
-                raise
-            await self.upload(name, content)
-            return
+        await bounded(seconds, self._in_topic(deliver))
         self.wire.statistics.sent += 1
-
-    async def _photo(self, name: str, content: bytes, topic: int | None) -> None:
-        await self.wire.bot.send_photo(
-            self.number,
-            BytesIO(content),
-            filename=name,
-            disable_notification=self._silent() or None,
-            message_thread_id=topic,
-            **timeouts(self.wire.bounds.upload_s),
-        )
 
     async def _in_topic(self, send: Callable[[int | None], Awaitable[T]]) -> T:
         """Send into the topic. If the topic no longer exists, send into the chat from now on."""
