@@ -15,7 +15,6 @@ import trio
 from rumi.agent.events import ToolFinished, ToolOutput, ToolProgress, ToolStarted, TurnEvent
 from rumi.agent.permissions.gate import Gate
 from rumi.agent.tool import (
-    BringsTools,
     CallsTools,
     CommandTrace,
     Delegates,
@@ -28,6 +27,7 @@ from rumi.agent.tool import (
     Tool,
     ToolResult,
 )
+from rumi.agent.tool_set import ToolSet, is_concurrent
 from rumi.errors import RumiError, single
 from rumi.models.model import ToolCall
 from rumi.platform.redact import HIDDEN
@@ -90,11 +90,7 @@ class Acting:
     ) -> None:
         self._run_within = run_within
         self._withheld = withheld or {}
-        self._tools = {tool.spec.name: tool for tool in tools}
-        # Found once, because each model call reads the tools, and the check of a runtime protocol is slow.
-        self._bringing = [
-            tool for tool in tools if hasattr(tool, "brought") and isinstance(tool, BringsTools)
-        ]
+        self._tools = ToolSet(tools)
         self._watch = watch
         self._gate = gate
         self._language = language
@@ -102,12 +98,11 @@ class Acting:
     @property
     def tools(self) -> tuple[Tool, ...]:
         """The tools that the model can call now: the turn's first tools, and those that tools have added."""
-        return (*self._tools.values(), *(more for tool in self._bringing for more in tool.brought))
+        return self._tools.tools
 
     def tool(self, name: str) -> Tool | None:
         """Return the tool with the given name, or None."""
-        found = self._tools.get(name) or next((t for t in self.tools if t.spec.name == name), None)
-        return found or next((tool for b in self._bringing if (tool := b.named(name)) is not None), None)
+        return self._tools.named(name)
 
     def batches(self, calls: Sequence[ToolCall]) -> list[list[ToolCall]]:
         """Group the calls into batches, in order. A batch has one call, or consecutive concurrent calls."""
@@ -120,12 +115,7 @@ class Acting:
         return batches
 
     def _concurrent(self, call: ToolCall) -> bool:
-        tool = self.tool(call.name)
-        if tool is None:
-            return False
-        if isinstance(tool, Delegates):
-            return tool.is_concurrent(_parse(call, cut_off=False)[0])
-        return tool.concurrent
+        return is_concurrent(self.tool(call.name), _parse(call, cut_off=False)[0])
 
     async def run(
         self, batch: Sequence[ToolCall], *, cut_off: bool = False

@@ -362,7 +362,8 @@ class Chat(Actor[ChatMessage]):
         answer = "" if message.turn or not answers_parked(message) else answer_in(message.text)
         kind: JobKind = "result" if message.ready else "answer" if answer else "turn"
         job = self._new_job(kind, message, f"/{answer}" if answer else message.text)
-        job.joined, job.restored = [*job.joined, *left.joined], True
+        job.joined += left.joined
+        job.restored = True
         job.resumes = job.fixed = bool(message.turn)
         job.again = job.resumes and left.corrected
         if kind == "turn":

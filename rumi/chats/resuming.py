@@ -7,14 +7,14 @@ process that ends in order stores a result for the calls that it interrupts. The
 and the turn goes on. See docs/decisions/0117-turns-go-on-after-a-restart.md.
 """
 
-import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from rumi.agent.tool import BringsTools, Delegates, Tool, only_reads
+from rumi.agent.tool import Tool, only_reads
+from rumi.agent.tool_set import ToolSet, is_concurrent
 from rumi.models.model import Message, ToolCall
 from rumi.platform.untrusted_text import one_line
-from rumi.store.journal.records import BrokenTurn
+from rumi.store.journal.records import BrokenTurn, HistoryEntry
 
 MOST_RESUMED: Final = 2
 """Maximum number of times that a turn is resumed: a turn may be the reason for which the process ends."""
@@ -43,15 +43,38 @@ def may_have_acted(broken: BrokenTurn, tools: Sequence[Tool]) -> ToolCall | None
     Calls of one reply run in order. So of the calls without a result, only the first one has begun, and those
     behind it that could run at the same time.
     """
-    before: ToolCall | None = None
-    for call in broken.open_calls:
-        if before is not None and not (_concurrent(before, tools) and _concurrent(call, tools)):
+    known, before = ToolSet(tools), True
+    for number, call in enumerate(open_calls(broken.entries)):
+        tool, arguments = known.named(call.name), call.parsed_arguments
+        beside = is_concurrent(tool, arguments)
+        if number and not (before and beside):
             break
-        waited = f"{broken.replies} {call.id}" == broken.asking
-        if not waited and not only_reads(tool_named(call.name, tools), arguments_of(call)):
+        waited = asking_mark(broken.entries, call.id) == broken.asking
+        if not waited and not only_reads(tool, arguments):
             return call
-        before = call
+        before = beside
     return None
+
+
+def open_calls(entries: Sequence[HistoryEntry]) -> tuple[ToolCall, ...]:
+    """Return the calls of a turn without a stored result, in their order: the last ones of its last reply."""
+    results: set[str] = set()
+    for entry in reversed(entries):
+        if entry.message.role == "tool":
+            results.add(entry.message.tool_call_id or "")
+        elif entry.message.role == "assistant":
+            return tuple(call for call in entry.message.tool_calls if call.id not in results)
+    return ()
+
+
+def replies_in(entries: Sequence[HistoryEntry]) -> int:
+    """Return the number of model replies that a turn has stored."""
+    return sum(entry.message.role == "assistant" for entry in entries)
+
+
+def asking_mark(entries: Sequence[HistoryEntry], call: str) -> str:
+    """Return what is stored of a turn's call that waits for a person's yes. A model may use an id again."""
+    return f"{replies_in(entries)} {call}"
 
 
 def results_of_interrupted(
@@ -73,33 +96,8 @@ def results_of_interrupted(
 
 def in_words(call: ToolCall) -> str:
     """Return a call as one short line for people, such as `bash: make deploy`."""
-    arguments = arguments_of(call)
+    arguments = call.parsed_arguments
     words = " ".join(str(value) for value in arguments.values()) if arguments else call.arguments
     if call.name == "bash":
         words = str(arguments.get("command", words))
     return one_line(f"{call.name}: {words}", CALL_CHARS).replace("`", "'")
-
-
-def arguments_of(call: ToolCall) -> Mapping[str, object]:
-    """Return the arguments of a stored call; none if they are not a JSON object."""
-    try:
-        arguments = json.loads(call.arguments or "{}")
-    except (ValueError, RecursionError):
-        return {}
-    return arguments if isinstance(arguments, dict) else {}
-
-
-def tool_named(name: str, tools: Collection[Tool]) -> Tool | None:
-    """Return the tool with this name, or None. Tools that find others also know those that a model called."""
-    found = next((tool for tool in tools if tool.spec.name == name), None)
-    bringing = (tool for tool in tools if hasattr(tool, "brought") and isinstance(tool, BringsTools))
-    return found or next((tool for more in bringing if (tool := more.named(name)) is not None), None)
-
-
-def _concurrent(call: ToolCall, tools: Collection[Tool]) -> bool:
-    tool = tool_named(call.name, tools)
-    if tool is None:
-        return False
-    if isinstance(tool, Delegates):
-        return tool.is_concurrent(arguments_of(call))
-    return tool.concurrent

@@ -5,7 +5,6 @@ are built in a staging folder. After the transaction, the files are committed an
 step is interrupted, the chat's next start completes the undo.
 """
 
-import json
 import logging
 from collections.abc import Iterable
 from dataclasses import replace
@@ -140,9 +139,5 @@ def _remaining(calls: Iterable[ToolCall]) -> Iterable[str]:
     """Yield the calls whose effects an undo cannot revert, each on one line."""
     for call in calls:
         if call.name not in TAKEN_BACK:
-            try:
-                arguments = json.loads(call.arguments or "{}")
-                words = " ".join(str(argument) for argument in arguments.values())
-            except (ValueError, AttributeError):
-                words = ""
+            words = " ".join(str(argument) for argument in call.parsed_arguments.values())
             yield one_line(f"{call.name} {words}", CALL_CHARS)

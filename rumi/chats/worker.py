@@ -50,7 +50,15 @@ from rumi.chats.context import ChatView
 from rumi.chats.events import Queued, Replied, TurnRestarted, TurnStarted
 from rumi.chats.jobs import Asked, Job, JobQueue
 from rumi.chats.recorder.recorder import recorded
-from rumi.chats.resuming import OLDEST_S, in_words, may_have_acted, results_of_interrupted
+from rumi.chats.resuming import (
+    OLDEST_S,
+    asking_mark,
+    in_words,
+    may_have_acted,
+    open_calls,
+    replies_in,
+    results_of_interrupted,
+)
 from rumi.chats.services import ChatServices, ChatShell
 from rumi.chats.session import ChatSession, ending
 from rumi.chats.surroundings import variables
@@ -80,7 +88,6 @@ from rumi.store.journal.outbox import settle
 from rumi.store.journal.records import (
     STALE_S,
     Attachment,
-    BrokenTurn,
     Button,
     FinalReply,
     HistoryEntry,
@@ -222,20 +229,26 @@ class Worker:
         job.note = reply_texts.went_on(job.language) if job.resumes else ""
         if job.broken is not None:
             job.broken = replace(job.broken, entries=())
-        await self._leave_out_last_exchange(job)
-        said, entries = job.message, (*await self._when_written(job), *self._opening(job))
+        entries = self._distrusted(job, await self._opening(job))
+        said = job.message
         await self._session.extend_turn(said.id, entries, job.further, afresh=True)
         if job.broken is not None:  # a corrected turn of an earlier process: this is all that it has now
             job.broken = replace(job.broken, entries=entries)
         self._publish(job.turn, TurnRestarted(said.text, job.messages, said.origin, has_outside_text(said)))
 
-    def _opening(self, job: Job) -> tuple[HistoryEntry, ...]:
+    async def _opening(self, job: Job) -> tuple[HistoryEntry, ...]:
         """Return the history entries of the job's message; from now on, more parts begin the turn again."""
+        await self._leave_out_last_exchange(job)
+        written = await self._when_written(job)
+        # No await from here: a part that comes later finds the turn opened.
         job.opened = True
-        entries = opening(job.turn, job.message)
-        if self._context.people.distrusts(job.message):
-            return tuple(replace(entry, tainted=True) for entry in entries)
-        return entries
+        return (*written, *opening(job.turn, job.message))
+
+    def _distrusted(self, job: Job, entries: tuple[HistoryEntry, ...]) -> tuple[HistoryEntry, ...]:
+        """Return the entries, tainted if the words of the job's sender are not to be trusted."""
+        if not self._context.people.distrusts(job.message):
+            return entries
+        return tuple(replace(entry, tainted=True) for entry in entries)
 
     async def _end_open_calls(self, job: Job) -> None:
         """Store results for the calls that the end of the process has interrupted, so that the model knows.
@@ -243,10 +256,9 @@ class Worker:
         A call that waits for a person's yes gets none: it is made, and its question asked, once more.
         """
         await self._session.written()
-        stored = tuple(entry for entry in self._session.entries if entry.turn == job.turn)
-        calls = BrokenTurn(0, stored, 0).open_calls
+        stored = [entry for entry in self._session.entries if entry.turn == job.turn]
         if not job.waits_for_yes:
-            for result in results_of_interrupted(calls, job.began, trio.current_time()):
+            for result in results_of_interrupted(open_calls(stored), job.began, trio.current_time()):
                 await self._session.append(job.turn, TurnMessage(result, self._session.tainted))
 
     async def _leave_open(self, job: Job) -> Done:
@@ -295,7 +307,7 @@ class Worker:
         await self._prepare_tools(job)
         tools, withheld = self._context.people.tools(job.message, self._tools_for(job))
         broken, said = job.broken, described(job.message)
-        repeats = () if broken is None else broken.open_calls
+        repeats = () if broken is None else open_calls(broken.entries)
         if broken is not None and (call := may_have_acted(broken, tools)) is not None:
             job.note = ""  # it does not go on
             return TurnFinished(
@@ -342,7 +354,7 @@ class Worker:
         if broken is not None:
             # `complete` has added a result for each call without one; the turn makes these calls instead.
             history = begin.history[: len(begin.history) - len(repeats)]
-            begin = replace(begin, history=history, repeats=repeats, calls_before=broken.replies)
+            begin = replace(begin, history=history, repeats=repeats, calls_before=replies_in(broken.entries))
         watch = partial(self._watch, job)
         with recorded(self._services.recorder, self._chat, job.turn, begin, watch) as (turn_input, watching):
             finished = await run_turn(turn_input, watching, store)
@@ -447,11 +459,11 @@ class Worker:
             await self._session.set_files_tainted(True)
         left, came = self._context.settings.session.handed_chars, list[TurnMessage]()
         for attachment in files:
-            if attachment.kind == "voice" and attachment not in job.brought:
-                listening = Text("listening to the recording")
-                job.stage = listening
-                self._publish(job.turn, Waiting(0.0, listening.in_language(job.language)))
             if attachment not in job.brought:  # otherwise fetched before the turn began again
+                if attachment.kind == "voice":
+                    listening = Text("listening to the recording")
+                    job.stage = listening
+                    self._publish(job.turn, Waiting(0.0, listening.in_language(job.language)))
                 job.brought[attachment] = await self._fetched(attachment, left)
             message = job.brought[attachment]
             left -= len(message.message.content)
@@ -553,7 +565,7 @@ class Worker:
     async def _note_asking(self, job: Job, call: str) -> None:
         """Store which call waits for a person's yes; `call` is empty after a yes, before the call is made."""
         turn = [entry for entry in self._session.entries if entry.turn == job.turn]
-        asking = f"{BrokenTurn(0, tuple(turn), 0).replies} {call}" if call else ""
+        asking = asking_mark(turn, call) if call else ""
         await self._services.journal.ask(note_asking(self._chat, job.message.id, asking))
 
     def _cut_short(self, job: Job, unconfirmed: SandboxError | None) -> TurnFinished:
@@ -653,10 +665,8 @@ class Worker:
         elif going_on:  # not the user's words: they consent to nothing
             asked = (HistoryEntry(job.turn, Message("system", GO_ON), chat_session.tainted),)
         else:
-            await self._leave_out_last_exchange(job)
-            asked = (*await self._when_written(job), *self._opening(job))
-        if self._context.people.distrusts(job.message):
-            asked = tuple(replace(entry, tainted=True) for entry in asked)
+            asked = await self._opening(job)
+        asked = self._distrusted(job, asked)
         chat_session.turn = job.turn
         chat_session.remember(*asked)
         said, parts = job.message, job.further
@@ -688,8 +698,8 @@ class Worker:
 
     def _publish_start(self, job: Job) -> None:
         said, preview = job.message, None if job.broken is None else job.broken.preview
-        tainted = said.tainted or any(attachment.tainted for attachment in said.attachments)
-        started = TurnStarted(said.text, said.id, job.language, said.origin, tainted, preview)
+        outside = has_outside_text(said)
+        started = TurnStarted(said.text, said.id, job.language, said.origin, outside, preview)
         self._publish(job.turn, started)
 
     async def _when_written(self, job: Job) -> tuple[HistoryEntry, ...]:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, Protocol, TypeAlias, cast
+from typing import Any, Literal, Protocol, TypeAlias, cast
 
 from rumi.errors import RumiError
 
@@ -45,6 +45,15 @@ class ToolCall:
     def unsigned(self) -> "ToolCall":
         """Return the call without its signature."""
         return replace(self, signature="") if self.signature else self
+
+    @property
+    def parsed_arguments(self) -> Mapping[str, Any]:
+        """The arguments; empty if they are not a JSON object."""
+        try:
+            arguments = json.loads(self.arguments or "{}")
+        except (ValueError, RecursionError):
+            return {}
+        return arguments if isinstance(arguments, dict) else {}
 
 
 @dataclass(frozen=True, slots=True)

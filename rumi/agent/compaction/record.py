@@ -6,16 +6,15 @@ whose later steps are still in the prompt. It is stored as the end of the summar
 record is read again.
 """
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from rumi.agent.todo_list import TODO, TodoItem, todo_items
 from rumi.agent.tool_names import CHANGING_FILES
 from rumi.models.fitting import without_notes
-from rumi.models.model import Message, ToolCall, text_tokens
+from rumi.models.model import Message, text_tokens
 
 RECORD: Final = "[Recorded by the program]"
 """The first line of a record."""
@@ -93,7 +92,7 @@ def record_of(messages: Sequence[Message], earlier: str = "", *, cut: bool = Fal
         if message.role == "user" and message.content.strip():
             request = _middle_out(" ".join(message.content.split()), REQUEST_CHARS)
         for call in message.tool_calls:
-            arguments, result = _arguments(call), without_notes(results.get(call.id, ""))
+            arguments, result = call.parsed_arguments, without_notes(results.get(call.id, ""))
             path = arguments.get("path")
             if call.name == TODO:
                 items = todo_items(arguments)
@@ -153,17 +152,9 @@ def last_todo(messages: Iterable[Message], summary: str = "") -> tuple[TodoItem,
     """Return the latest todo list of a history, whose beginning the `summary` replaces."""
     for message in reversed(list(messages)):
         for call in reversed(message.tool_calls):
-            if call.name == TODO and (items := todo_items(_arguments(call))) is not None:
+            if call.name == TODO and (items := todo_items(call.parsed_arguments)) is not None:
                 return items
     return recorded_in(summary).todo
-
-
-def _arguments(call: ToolCall) -> Mapping[str, Any]:
-    try:
-        arguments = json.loads(call.arguments or "{}")
-    except (ValueError, RecursionError):
-        return {}
-    return arguments if isinstance(arguments, dict) else {}
 
 
 def _move_to_end(names: list[str], path: str) -> None:

@@ -89,8 +89,9 @@ class MakeImage(Tool):
                 False,
                 Text("make_image takes a `prompt` of at most {most} characters", most=MOST_PROMPT_CHARS),
             )
-        found = _SIZE.fullmatch(size) if isinstance(size, str) and size.strip() else None
-        if found is None and not (size is None or (isinstance(size, str) and not size.strip())):
+        wanted = size.strip() if isinstance(size, str) else size
+        found = _SIZE.fullmatch(wanted) if isinstance(wanted, str) else None
+        if found is None and wanted not in (None, ""):
             return ToolResult(False, Text("make_image takes `size` as WIDTHxHEIGHT, such as 1024x1024"))
         progress(Text("waiting for {host}", host=self._server.host))
         try:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
-from rumi.models.model import Message, ToolCall
+from rumi.models.model import Message
 from rumi.store.protocol import Trouble
 from rumi.texts import Language
 
@@ -446,22 +446,6 @@ class BrokenTurn:
     asking: str = ""
     preview: int | None = None
     at: float = 0.0
-
-    @property
-    def open_calls(self) -> tuple[ToolCall, ...]:
-        """The tool calls without a stored result, in their order: the last ones of the last reply."""
-        results: set[str] = set()
-        for entry in reversed(self.entries):
-            if entry.message.role == "tool":
-                results.add(entry.message.tool_call_id or "")
-            elif entry.message.role == "assistant":
-                return tuple(call for call in entry.message.tool_calls if call.id not in results)
-        return ()
-
-    @property
-    def replies(self) -> int:
-        """The number of model replies that the turn has stored."""
-        return sum(entry.message.role == "assistant" for entry in self.entries)
 
 
 @dataclass(frozen=True, slots=True)
