@@ -66,7 +66,7 @@ def user_folder(environment: "Mapping[str, str]") -> str:
     """Return the user's home folder: `HOME`, or the folder that the user database has for this user.
 
     Raises:
-        NoHome: There is no such folder.
+        NoHome: The environment names no usable home folder.
     """
     folder = environment.get("HOME", "").rstrip("\r\n")
     if not folder:
@@ -84,11 +84,9 @@ def user_folder(environment: "Mapping[str, str]") -> str:
 
 
 def known_folder() -> str:
-    """Return the user's home folder; a path that does not exist for a user without one."""
-    try:
-        return user_folder(os.environ)
-    except NoHome:
-        return "/nonexistent"
+    """Return the user's home folder, which may be missing; a path that never exists for an unknown one."""
+    folder = os.path.expanduser("~")
+    return folder if os.path.isabs(folder) else "/nonexistent"
 
 
 def _folder_of(user: str) -> str:

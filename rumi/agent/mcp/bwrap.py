@@ -101,11 +101,12 @@ def sandboxed(
         words += ["--tmpfs", str(covered)]
     for path in shown:
         words += ["--ro-bind", str(path), str(path)]
+    users = Path(known_folder())
     for folder in given:
         words += ["--bind", str(folder), str(folder)]
         # Programs look for their files below HOME: ~/.kube of the user is also the server's ~/.kube.
-        if folder.is_relative_to(Path(known_folder())) and folder != Path(known_folder()):
-            words += ["--bind", str(folder), str(Path(HOME, folder.relative_to(Path(known_folder()))))]
+        if folder.is_relative_to(users) and folder != users:
+            words += ["--bind", str(folder), str(Path(HOME, folder.relative_to(users)))]
     for covered in covers:
         words += ["--remount-ro", str(covered)]
     own_home = expanded(settings.env.get("HOME", HOME))
@@ -196,7 +197,8 @@ def installation(program: Path, rumi_home: Path) -> list[Path]:
     itself.
     """
     found: dict[Path, None] = {}
-    homes = {Path(known_folder()), Path(known_folder()) / ".local", rumi_home.absolute(), rumi_home.resolve()}
+    users = Path(known_folder())
+    homes = {users, users / ".local", rumi_home.absolute(), rumi_home.resolve()}
     for file in _way(program):
         if not file.is_relative_to("/usr") and not any(file.is_relative_to(f"/{top}") for top in _TOP):
             folder = file.parent.parent if file.parent.name in ("bin", "shims") else file.parent

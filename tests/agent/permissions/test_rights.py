@@ -53,7 +53,7 @@ def test_every_command_is_an_admins_and_each_has_a_rule_for_guests() -> None:
     assert all(may_do(ADMIN, name) and may_do(MEMBER, name) for name in COMMAND_NAMES)
     mine = {name for name in COMMAND_NAMES if may_do(GUEST, name)}
     here = {name for name in COMMAND_NAMES if may_do(GUEST, name, group=True)}
-    everywhere = {"start", "help", "stop", "status", "retry", "continue", "usage", "whoami", "allow"}
+    everywhere = {"start", "help", "stop", "queue", "status", "retry", "continue", "usage", "whoami", "allow"}
     private = {"new", "reset", "undo", "forget_everything"}
     assert (mine, mine - here) == (everywhere | private | {"memory", "recall", "voice"}, private)
     assert not any(may_do(NOBODY, name) for name in COMMAND_NAMES)
