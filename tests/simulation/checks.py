@@ -82,7 +82,7 @@ class Checks:
                 self._complain(f"kept for ever: {what} {found}")
 
     def _listening(self, process: Process) -> list[str]:
-        """Whoever listens to a chat, except for the return of people to one that nobody could read."""
+        """Return the chats with a listener, except for chats that wait for a person who can read them."""
         lost = {chat for (chat,) in self._book.ask("SELECT chat FROM unreachable")}
         listening = process.services.hub._topic.subscribed()
         return [chat for chat in listening if chat is not None and chat not in lost]

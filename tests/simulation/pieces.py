@@ -200,7 +200,7 @@ class Pieces:
     def _said_to_turns(self) -> list[tuple[int, set[str]]]:
         """Return what was said to each turn, in all its parts, before and after it was corrected.
 
-        With each comes how often the turn may have begun: for each part anew, also for one without words.
+        The number is how often the turn may have begun: each part begins it again, even without words.
         """
         before: dict[tuple[str, int], set[str]] = {}
         for one in self.corrections:

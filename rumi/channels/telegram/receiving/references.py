@@ -1,7 +1,7 @@
 """What a message refers to: the message that it answers, a quote of it, a message of another chat, a story.
 
 Telegram sends the answered message with the answer, without the messages that it answers itself. Its text and
-its file are data, whoever wrote them. An odd field costs the part that has it, never the user's message.
+its file are always data. An odd field costs the part that has it, never the user's message.
 """
 
 import logging
