@@ -128,6 +128,7 @@ def delete_chat(transaction: Transaction, chat: str) -> bool:
         "schedules",
         "unreachable",
         "album_parts",
+        "list_items",
         "voices",
         *UNDO,
     ):

@@ -596,7 +596,9 @@ class ScheduleRecord:
     `message` is the number of the command that created the schedule. `fired` is the time of the last firing.
     Numbers are 0 if they do not apply. `turn` is the turn that creates the schedule, and `asked_at` is the
     time when it was asked for, from which relative times count; both are not stored in the schedule's row.
-    `reason` is why the schedule is paused, if nothing can be delivered to its chat.
+    `reason` is why the schedule is paused, if nothing can be delivered to its chat. The last three are JSON,
+    empty if there is none: what the last check without a model has read, how the work of the last firing
+    ended, and the calls that a person has approved for all firings.
     """
 
     owner: str
@@ -624,6 +626,9 @@ class ScheduleRecord:
     turn: str = ""
     asked_at: float = 0.0
     reason: str = ""
+    checked: str = ""
+    outcome: str = ""
+    approval: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ _KINDS: Final = get_args(ScheduleKind)
 _STATES: Final = get_args(ScheduleState)
 _FIELDS: Final = (
     "id, owner, chat, kind, text, options, cron, zone, instant, next_at, state, failures, missed, missed_at,"
-    " language, model, tainted, message, created, user, reason"
+    " language, model, tainted, message, created, user, reason, checked, outcome, approval"
 )
 
 

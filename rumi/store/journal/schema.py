@@ -2,7 +2,7 @@
 
 from rumi.store.sqlite import Schema
 
-SCHEMA_VERSION = 17
+SCHEMA_VERSION = 18
 
 SCHEMA = """
 CREATE TABLE messages (
@@ -245,7 +245,10 @@ CREATE TABLE schedules (
     created  REAL NOT NULL,
     touched  REAL NOT NULL,      -- when its next fire was last set
     user     INTEGER,            -- what its chat's source calls the person who asked for it
-    reason   TEXT NOT NULL DEFAULT ''         -- why it was paused, where nobody could be reached
+    reason   TEXT NOT NULL DEFAULT '',        -- why it was paused, where nobody could be reached
+    checked  TEXT NOT NULL DEFAULT '',        -- JSON: what its last check without a model has read
+    outcome  TEXT NOT NULL DEFAULT '',        -- JSON: when and how the work of its last fire ended
+    approval TEXT NOT NULL DEFAULT ''         -- JSON: the calls that a person has approved for all fires
 );
 CREATE INDEX schedules_due ON schedules (next_at) WHERE state = 'active';
 CREATE INDEX schedules_failed ON schedules (id) WHERE state = 'active' AND failures >= 3;
@@ -281,6 +284,25 @@ CREATE TABLE zones (             -- the time zones of owners
     owner TEXT PRIMARY KEY,
     zone  TEXT NOT NULL
 );
+CREATE TABLE deliveries (        -- events that were sent to triggers: each is taken once
+    source   TEXT NOT NULL,      -- the trigger
+    delivery TEXT NOT NULL,      -- what the sender calls it
+    received REAL NOT NULL,
+    message  INTEGER,            -- the message that it became
+    PRIMARY KEY (source, delivery)
+) WITHOUT ROWID;
+CREATE INDEX deliveries_by_age ON deliveries (received);
+CREATE TABLE list_items (        -- the entries of lists that a chat shares
+    id      INTEGER PRIMARY KEY AUTOINCREMENT,
+    chat    TEXT NOT NULL,
+    list    TEXT NOT NULL,       -- the list's name
+    text    TEXT NOT NULL,
+    author  TEXT NOT NULL,       -- the name of who added it
+    added   REAL NOT NULL,
+    ticked  REAL,                -- null while it is open
+    ticker  TEXT NOT NULL DEFAULT ''          -- the name of who ticked it off
+);
+CREATE INDEX list_items_of_chat ON list_items (chat, list, id);
 CREATE TABLE voices (            -- what chats have chosen about spoken answers
     chat    TEXT PRIMARY KEY,
     answers TEXT NOT NULL        -- which answers are spoken: never, to_voice, always
@@ -580,6 +602,21 @@ CREATE TABLE unreachable (
     chat TEXT PRIMARY KEY, why TEXT NOT NULL, since REAL NOT NULL, noted INTEGER NOT NULL DEFAULT 0,
     back REAL NOT NULL DEFAULT 0
 );
+""",
+    17: """
+ALTER TABLE schedules ADD COLUMN checked TEXT NOT NULL DEFAULT '';
+ALTER TABLE schedules ADD COLUMN outcome TEXT NOT NULL DEFAULT '';
+ALTER TABLE schedules ADD COLUMN approval TEXT NOT NULL DEFAULT '';
+CREATE TABLE deliveries (
+    source TEXT NOT NULL, delivery TEXT NOT NULL, received REAL NOT NULL, message INTEGER,
+    PRIMARY KEY (source, delivery)
+) WITHOUT ROWID;
+CREATE INDEX deliveries_by_age ON deliveries (received);
+CREATE TABLE list_items (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, chat TEXT NOT NULL, list TEXT NOT NULL, text TEXT NOT NULL,
+    author TEXT NOT NULL, added REAL NOT NULL, ticked REAL, ticker TEXT NOT NULL DEFAULT ''
+);
+CREATE INDEX list_items_of_chat ON list_items (chat, list, id);
 """,
 }
 """SQL statements that upgrade each version to the next one."""

@@ -125,7 +125,7 @@ def test_on_a_disk_that_gets_full_at_any_moment_of_it_the_file_is_as_it_was_or_a
     make(small_disk / "before.db", 1)
     _, content = kept(small_disk / "before.db")
     versions = []
-    for free in range(0, 400_000, 20_000):
+    for free in range(0, 500_000, 25_000):
         shutil.copyfile(small_disk / "before.db", path)
         filler.write_bytes(bytes(shutil.disk_usage(small_disk).free - free))
         with contextlib.suppress(JournalError):
