@@ -13,6 +13,8 @@ from tests.fakes.bot_api_world import Query
 from tests.simulation.asking import CLOSED, thing_in
 from tests.simulation.book import Book
 from tests.simulation.ledger import NOT_STORED
+from tests.simulation.people import BEHIND_S
+from tests.simulation.pieces import numbered
 from tests.simulation.ports import wait_key
 from tests.simulation.process import Process
 from tests.simulation.sim_chats import STRANGE, STRANGERS, Said, chat_of_moved, strays
@@ -181,7 +183,7 @@ class Checks:
                 continue
             if said is None or (said.text is None and not said.behind):
                 self._complain(f"{chat}: the message {number} {text!r} was not meant for the house")
-            elif said.text is not None and text not in (said.text, *said.edits) and said.text != "/retry":
+            elif said.text is not None and said.text != "/retry" and not self._is(said, text):
                 self._complain(f"{chat}: {said.text!r} was stored as {text!r}")
             elif said.polite and answer in BUSY and not said.sim_chat.meddled:
                 self._complain(f"{chat}: {number} was wrongly told that the chat is busy")
@@ -207,8 +209,29 @@ class Checks:
         known = [said for said in here if said.message.id == origin or not origin]
         if not any(said.sim_chat.moved for said in known):
             return known[0] if known else None
-        fits = [said for said in known if said.text in (text, "/retry") and said.message.update_id]
+        fits = [said for said in known if self._fits(said, text) and said.message.update_id]
         return min(fits, key=lambda said: (bool(found.get(said)), said.text != text), default=None)
+
+    def _fits(self, said: Said, text: str) -> bool:
+        """Whether a stored text may be what was said, and not another message of the same number."""
+        if said.text is None:
+            return said.behind and text == said.made
+        return said.text in (text, "/retry")
+
+    def _is(self, said: Said, text: str) -> bool:
+        """Whether a stored text is what was said, perhaps behind what its sender handed to a group."""
+        if text in (said.text, *said.edits):
+            return True
+        before, _, own = text.rpartition(f"\n{said.text}")
+        made = [
+            other.made
+            for other in self._history.people.said
+            if other.text is None
+            and other.sim_chat is said.sim_chat
+            and other.message.sender is said.message.sender
+            and 0 <= said.message.time - other.message.time <= BEHIND_S
+        ]
+        return not own and any(before == "\n".join(made[first:]) for first in range(len(made)))
 
     def _check_moved(self) -> None:
         """A group keeps its chat when its number changes."""
@@ -230,8 +253,14 @@ class Checks:
             if resumed > MOST_RESUMED:
                 self._complain(f"{chat}: {number} {text!r} was resumed {resumed} times")
         for text, times in self._history.setting.begun.items():
-            asked = self._history.pieces.asked(text) if self._world.pieces else allowed[text]
-            if times > asked and not text.startswith("["):  # which is a file
+            if text.startswith("[") or (
+                self._world.pieces and not numbered(text)
+            ):  # a file, or not only one's
+                continue
+            asked = allowed[text]
+            if numbered(text):
+                asked = self._history.pieces.asked(text, self._history.people.said)
+            if times > asked:
                 self._complain(f"{text!r} was worked on {times} times, and {asked} were asked for")
         last: dict[str, int] = {}
         for number, chat, text, reply in rows:

@@ -153,7 +153,14 @@ class People:
         return f"{sim_chat.mark}#{self.numbered} {action}"
 
     def _said(
-        self, sim_chat: SimChat, message: Message, text: str | None, what: str, *, polite: bool = False
+        self,
+        sim_chat: SimChat,
+        message: Message,
+        text: str | None,
+        what: str,
+        *,
+        polite: bool = False,
+        made: str = "",
     ) -> None:
         behind = text is None and any(
             (one.text is not None or one.behind)
@@ -162,7 +169,7 @@ class People:
             and message.time - one.message.time <= BEHIND_S
             for one in self.said
         )
-        self.said.append(Said(sim_chat, message, text, polite, behind=behind))
+        self.said.append(Said(sim_chat, message, text, polite, behind=behind, made=made))
         self._world.note(sim_chat.chat, f"< {what}", lambda: f"(update {message.update_id})")
         self._world.counts["messages"] += 1
 
@@ -189,6 +196,8 @@ class People:
 
     def _edit(self, said: Said) -> None:
         """Change what was said. Nothing of it is heard of strangers, or in a group without the bot's name."""
+        if not (said.message.text or said.message.document):
+            return  # nobody can edit a sticker or a poll
         text = f"{STRANGE}#edited"
         if said.sim_chat.private and said.text is not None:
             self.numbered += 1
@@ -294,7 +303,7 @@ class People:
             case _:
                 text = "poll: Which?\n- yes\n- no"
                 message = self._api.send_poll(person, "Which?", sim_chat.telegram_chat, topic=sim_chat.topic)
-        self._said(sim_chat, message, text if sim_chat.private else None, f"a {kind}")
+        self._said(sim_chat, message, text if sim_chat.private else None, f"a {kind}", made=text)
 
     def _unheard(self, sim_chat: SimChat) -> None:
         """In a group, something that is meant for others."""

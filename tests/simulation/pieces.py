@@ -190,33 +190,38 @@ class Pieces:
                     f"{thought.kind} {[message.text[:30] for message in thought.messages]}"
                 )
 
-    def asked(self, text: str) -> int:
-        """Return how many turns a person asked for in which a text could have been what was said."""
-        if self._marks_of_turns is None:
-            self._marks_of_turns = self._said_to_turns()
-        marks = numbered(text)
-        return sum(parts for parts, said in self._marks_of_turns if marks <= said)
+    def asked(self, text: str, said: Sequence[Said]) -> int:
+        """Return how many turns a person asked for in which a text could have been what was said.
 
-    def _said_to_turns(self) -> list[tuple[int, set[str]]]:
+        A text without a numbered mark counts as none.
+        """
+        if self._marks_of_turns is None:
+            self._marks_of_turns = self._said_to_turns(said)
+        marks = numbered(text)
+        return sum(times for times, words in self._marks_of_turns if marks and marks <= words)
+
+    def _said_to_turns(self, said: Sequence[Said]) -> list[tuple[int, set[str]]]:
         """Return what was said to each turn, in all its parts, before and after it was corrected.
 
-        The number is how often the turn may have begun: each part begins it again, even without words.
+        The number is how often the turn may have begun: each part begins it again, even without words, and
+        each process that resumes it.
         """
-        before: dict[tuple[str, int], set[str]] = {}
-        for one in self.corrections:
-            before.setdefault((one.sim_chat.chat, one.message.id), set()).update(
-                numbered(f"{one.before} {one.after}")
-            )
+        edited: dict[tuple[str, int], Said] = {
+            (one.sim_chat.chat, one.message.id): one for one in said if one.edits and one.text is not None
+        }
         turns: dict[int, set[str]] = {}
         begun = Counter[int]()
-        for first, chat, origin, text in self._book.ask(
-            "SELECT first.id, part.chat, part.origin, part.text FROM messages AS part"
+        for first, resumed, chat, number, origin, text in self._book.ask(
+            "SELECT first.id, first.resumed, part.chat, part.id, part.origin, part.text FROM messages AS part"
             " JOIN messages AS first ON first.id = coalesce(part.part_of, part.id)"
             " WHERE first.turn IS NOT NULL"
         ):
-            turns.setdefault(first, set()).update(numbered(text), before.get((chat, origin), ()))
-            begun[first] += 1
-        return [(begun[first], said) for first, said in turns.items()]
+            words = turns.setdefault(first, set())
+            words.update(numbered(text))
+            begun[first] += 1 + (resumed if number == first else 0)
+            if (one := edited.get((chat, origin))) is not None:
+                words.update(*map(numbered, (one.text or "", *one.edits)))
+        return [(begun[first], words) for first, words in turns.items()]
 
     def _alone(self, thought: Thought, said: Sequence[Said]) -> bool:
         """Whether nothing else was said in the chat while the thought was."""

@@ -408,7 +408,7 @@ class Process:
             self.model_server.forgetful |= event.path == "rumi/models"
         if event.kind == "limit_reached":
             self.world.counts["restart limits"] += 1
-        if event.kind == "crashed" and event.path == "rumi/store/journal":
+        if event.kind == "crashed" and event.path == "rumi/journal":
             self._setting.witness.lose_sight()
             begun = self.started or self.membership is None  # a worker may find no database
             if not self.world.counts["disk"] and not self.life.dead and begun:

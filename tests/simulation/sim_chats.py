@@ -134,7 +134,8 @@ class Said:
 
     `polite`: the sender had waited until nothing ran. `lost`: Telegram itself may not have handed it out.
     `album` is what belongs to it besides. `edits` are the texts that the sender gave it later. `behind`: it
-    may count as meant for the bot, because it came behind something of the same person that was.
+    may count as meant for the bot, because it came behind something of the same person that was. `made` is
+    then its text: what the house makes of what is no text.
     """
 
     sim_chat: SimChat
@@ -145,6 +146,7 @@ class Said:
     album: list[Message] = field(default_factory=list)
     edits: list[str] = field(default_factory=list)
     behind: bool = False
+    made: str = ""
 
 
 def make_sim_chats(api: BotApi, *, basic: bool) -> list[SimChat]:

@@ -100,7 +100,9 @@ class Witness:
 
     def lose_sight(self) -> None:
         """The journal crashed, and with it every turn: what was stored just then is not told any more."""
-        self._ending |= self.turn_now.keys()
+        # A chat that has just come back had still to tell that its crashed turn ended.
+        recent = {chat for chat, was in self._turn_was.items() if was > trio.current_time() - TYPING_S}
+        self._ending |= self.turn_now.keys() | recent
         self.turn_now.clear()
 
     def begins_afresh(self, chat: str) -> None:

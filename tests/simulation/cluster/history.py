@@ -39,6 +39,7 @@ from tests.simulation.history import Telegram
 from tests.simulation.ledger import Ledger
 from tests.simulation.money import Purse
 from tests.simulation.people import People
+from tests.simulation.pieces import Pieces
 from tests.simulation.process import Process, Setting
 from tests.simulation.reminders import Reminders
 from tests.simulation.sim_chats import WHO, SimChat, by_chat, make_sim_chats
@@ -73,6 +74,10 @@ IDLES = 4
 
 STOPS_WITHIN_S = 60.0
 """A task that is told to stop at another worker ends, also if that one is paused or cut off meanwhile."""
+
+NOTICES_S = 2.0
+"""How long a worker that goes on after a pause may take to end what it did without its lease: its parts stop
+one after the other, and each first hears what became of its write."""
 
 BEAT_S = 0.5
 """So long after the end of a lease the boxes of its worker are gone."""
@@ -168,6 +173,7 @@ class ClusterHistory:
             clocks_s=2 * max(map(abs, SKEWS_S)),
         )
         self.stops = Stops(world, self.book, self.daemon, self.doings, dict)
+        self.pieces = Pieces(world, self.book)
         self.purse = Purse(world, alone=False)
         self.reminders = Reminders(world, self.book, clocks_s=2 * MOST_SKEW_S)
         self.setting = Setting(
@@ -496,8 +502,10 @@ class ClusterHistory:
                     self._senders[number].add(name)
 
     def _check_start(self, worker: Worker, chat: str, turn: str) -> None:
+        now = trio.current_time()
         for other in self.workers:
-            if other is not worker and not other.gate.closed and other.process.calls[chat]:
+            notices = other.gate.closed or now <= other.went_on_at + NOTICES_S
+            if other is not worker and not notices and other.process.calls[chat]:
                 self.world.complain(f"{chat} {turn}: started while {other.name} works there")
         partition_key = self.partition_key_of(chat)
         if not worker.ownership.serves(partition_key) and not self._is_ending(worker, partition_key):

@@ -180,11 +180,7 @@ class Destination:
         if isinstance(error, ChatMigrated):
             self.wire.moves.refused(self._number, error.new_chat_id)
             return True
-        if isinstance(error, RetryAfter):
-            self.wire.statistics.limited += 1
-            self.wire.limits.pause(self.number, wait_of(error))
-            return True
-        return False
+        return isinstance(error, RetryAfter)
 
     async def send(
         self,
@@ -216,7 +212,7 @@ class Destination:
             )
             return Sent(number, message.message_id)
 
-        sent = await bounded(seconds, self._in_topic(send))
+        sent = await self._call(seconds, self._in_topic(send))
         self.wire.statistics.sent += 1
         return sent
 
@@ -234,7 +230,7 @@ class Destination:
         if not self.has(message):
             raise ChatMigrated(self.number)
         try:
-            await bounded(
+            await self._call(
                 seconds,
                 self.wire.bot.edit_message_text(
                     part.text,
@@ -257,7 +253,7 @@ class Destination:
             raise ChatMigrated(self.number)
         seconds = self.wire.bounds.call_s
         call = self.wire.bot.edit_message_reply_markup(message.chat, message.id, **timeouts(seconds))
-        await bounded(seconds, call)
+        await self._call(seconds, call)
         self.wire.statistics.edited += 1
 
     async def delete(self, message: Sent) -> None:
@@ -265,7 +261,7 @@ class Destination:
         if not self.has(message):
             raise BadRequest("MESSAGE_ID_INVALID")  # nothing to delete in the new group
         seconds = self.wire.bounds.preview_s
-        await bounded(seconds, self.wire.bot.delete_message(message.chat, message.id, **timeouts(seconds)))
+        await self._call(seconds, self.wire.bot.delete_message(message.chat, message.id, **timeouts(seconds)))
 
     async def draft(self, draft: int, part: MessagePart) -> None:
         """Show a draft. The next message replaces the draft; otherwise it disappears after half a minute."""
@@ -282,14 +278,14 @@ class Destination:
                 **timeouts(seconds),
             )
 
-        await bounded(seconds, self._in_topic(send))
+        await self._call(seconds, self._in_topic(send))
         self.wire.statistics.drafts += 1
 
     async def typing(self) -> None:
         """Show "typing" for about five seconds."""
         self._check_served()
         seconds = self.wire.bounds.typing_s
-        await bounded(
+        await self._call(
             seconds,
             self.wire.bot.send_chat_action(
                 self.number, ChatAction.TYPING, message_thread_id=self._topic, **timeouts(seconds)
@@ -340,8 +336,18 @@ class Destination:
                 **timeouts(seconds),
             )
 
-        await bounded(seconds, self._in_topic(deliver))
+        await self._call(seconds, self._in_topic(deliver))
         self.wire.statistics.sent += 1
+
+    async def _call(self, seconds: float, call: Awaitable[T]) -> T:
+        """Return the call's result. If Telegram asks the bot to wait, block sending to the chat meanwhile."""
+        try:
+            return await bounded(seconds, call)
+        except RetryAfter as error:
+            # At once: what handles the error may first wait for the journal, and others send to the chat too.
+            self.wire.statistics.limited += 1
+            self.wire.limits.pause(self.number, wait_of(error))
+            raise
 
     async def _in_topic(self, send: Callable[[int | None], Awaitable[T]]) -> T:
         """Send into the topic. If the topic no longer exists, send into the chat from now on."""

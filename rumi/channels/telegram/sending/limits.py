@@ -101,12 +101,17 @@ class SendLimits:
         window = self._window(number)
         # The chat's lock comes first: a chat at its own limit then does not hold up the queue of all chats.
         async with window.line:
-            await window.free()
-            async with self._everywhere.line:
-                await self._everywhere.free()
-                # Counted at the time of sending, not when the wait for the bot's limit began.
-                window.count()
-                self._everywhere.count()
+            while True:
+                await window.free()
+                async with self._everywhere.line:
+                    await self._everywhere.free()
+                    # During the wait for the bot's limit, Telegram may have asked the bot to wait in this
+                    # chat. Then the queue of all chats goes on without it.
+                    if window.free_at() <= trio.current_time():
+                        # Counted at the time of sending, not when the wait for the bot's limit began.
+                        window.count()
+                        self._everywhere.count()
+                        return
 
     def take(self, number: int, share: float = NOW_SHARE) -> bool:
         """If a message may be sent now without delaying a final reply, count it and return True; else False.
