@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: chat test histories check format lint types imports docs docs-check texts pictures bench bench-actors bench-questions bench-stop \
         bench-turn bench-pieces bench-idle bench-start bench-skills bench-status bench-command bench-reading \
-        bench-stop-telegram bench-stop-research bench-stop-cluster bench-tasks bench-schedules bench-cost bench-crowd bench-agent bench-recall bench-million bench-cluster chaos chaos-cluster soak lock clean simulate
+        bench-stop-telegram bench-stop-research bench-stop-cluster bench-tasks bench-schedules bench-cost bench-crowd bench-agent bench-recall bench-million bench-cluster chaos chaos-cluster soak lock clean simulate seeds
 
 chat: $(READY)
 	@$(BIN)/rumi chat
@@ -30,6 +30,12 @@ test: $(READY)
 # New histories of the whole house, for SIMULATE_S seconds (600), by SIMULATE_PROCESSES processes (all cores).
 simulate: $(READY)
 	$(BIN)/python -m tests.simulation.many
+
+# Searches for histories that show the planted faults, where a change of the program has shifted them, for
+# SEARCH_S seconds each (120). It stores their seeds in tests/simulation/seeds.json.
+seeds: $(READY)
+	SEARCH_S=$(or $(SEARCH_S),120) $(BIN)/pytest --numprocesses $$(nproc) tests/simulation/test_planted_faults.py \
+	    tests/simulation/cluster/test_planted_cluster_faults.py
 
 # What `make test` leaves out: the planted faults, what takes longer than about three seconds, what needs the
 # processors for itself, and 500 histories of one process and of several workers, always the same ones, of

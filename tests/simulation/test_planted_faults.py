@@ -1,7 +1,6 @@
 """The simulation finds faults: each of these is planted, and must be found within so many seeds."""
 
-import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from itertools import count
@@ -68,12 +67,11 @@ from rumi.tasks import task
 from rumi.tasks.schedules.schedules import Schedules
 from rumi.tasks.task import Task
 from rumi.tasks.tasks import TaskRecovery, Tasks
-from tests.searching import by_promise
 from tests.simulation.play import play
+from tests.simulation.seeds import check_seed
 from tests.simulation.world import Theme, World
 
 SEEDS = range(2000)
-SEARCHES = bool(os.environ.get("SEARCH"))
 THEMED = range(5000)
 """Of these only the histories are played that are about what is planted: one in ten."""
 
@@ -794,100 +792,7 @@ def test_a_planted_fault_is_found_in_a_history_with_reminders(
     find(plant, complaint, [seed for seed in SEEDS if World(seed).reminders], monkeypatch)
 
 
-RARE: Mapping[Plant, int] = {
-    advances_a_reminder_before_it_stores_its_text: 322,
-    asks_once_for_many: 10,
-    begins_a_new_budget_in_each_process: 33,
-    confirms_before_it_stores: 91,
-    confirms_what_a_full_disk_refused: 66,
-    counts_no_model_calls: 15,
-    counts_steps_that_nobody_sees: 99,
-    crashes_on_a_full_disk: 205,
-    drops_without_a_word: 10,
-    forgets_a_box: 1111,
-    forgets_a_process: 63,
-    forgets_a_turn_that_began_behind_the_order: 4450,
-    forgets_reservations_at_a_restart: 205,
-    forgets_tasks_at_a_restart: 35,
-    forgets_tasks_when_it_stops_everything: 195,
-    forgets_what_a_full_disk_refused: 1064,
-    forgets_what_waited_at_a_stop: 42,
-    frees_calls_that_are_cut_off: 24,
-    has_a_reminder_come_again_when_it_is_asked_again: 555,
-    hears_what_was_written_before_it_asked: 340,
-    judges_again_what_it_has_read: 27,
-    learns_for_another: 6,
-    leaves_a_reply_untold_that_a_failing_journal_wrote: 247,
-    leaves_nobody_alone: 12,
-    leaves_the_buttons: 22,
-    lets_the_time_run: 22,
-    looks_for_no_wake_up_that_was_lost: 348,
-    marks_before_it_sends: 4,
-    names_questions_again_in_each_process: 1120,
-    notes_no_parts: 275,
-    notes_no_previews: 880,
-    passes_messages_that_it_has_not_judged: 218,
-    repeats_calls_of_tasks: 33,
-    resumes_a_turn_without_end: 488,
-    runs_an_open_call_again: 90,
-    runs_in_another_box: 166,
-    runs_the_last_first: 115,
-    says_nothing_to_a_press: 177,
-    says_that_all_has_ended_before_it_has: 92,
-    sends_to_another_chat: 77,
-    sends_to_one_chat_at_a_time: 126,
-    settles_twice: 731,
-    starts_one_chat_at_a_time: 1573,
-    stops_at_the_end: 177,
-    stops_no_task: 78,
-    stores_a_result_before_its_tasks_end: 260,
-    stores_again_what_it_knows: 9,
-    stores_the_text_of_a_reminder_before_it_advances: 71,
-    takes_a_forward_for_its_senders_words: 10,
-    takes_a_press_for_whatever_is_asked: 12,
-    takes_a_press_of_anybody: 16,
-    takes_old_buttons_for_nothing: 12,
-    takes_one_box_at_a_time: 61,
-    takes_the_speaker_of_the_message_before: 120,
-    tells_strangers_each_time: 58,
-    trusts_the_preview_of_an_earlier_sender: 1195,
-    waits_for_what_waits_for_it: 1748,
-}
-"""The seeds that show rare faults: the search begins there, which saves minutes. Where histories have
-changed, a fault may show elsewhere: all other seeds are played then, the later ones first."""
-
-
-UNSEEN: Collection[Plant] = (
-    advances_a_reminder_before_it_stores_its_text,
-    forgets_a_turn_that_began_behind_the_order,
-    forgets_what_a_full_disk_refused,
-    forgets_what_waited_at_a_stop,
-    forgets_what_waits_when_it_stops_everything,
-    leaves_a_reply_untold_that_a_failing_journal_wrote,
-    looks_for_no_wake_up_that_was_lost,
-    passes_messages_that_it_has_not_judged,
-    starts_one_chat_at_a_time,
-    stops_tasks_of_others,
-    stores_a_result_before_its_tasks_end,
-    takes_the_speaker_of_the_message_before,
-    wakes_no_chat_for_a_reminder,
-)
-"""Faults for which no seed is known since turns go on after a restart. The search for one takes too long for
-each run: `SEARCH=1` makes it."""
-
-
 def find(plant: Plant, complaint: str, seeds: Sequence[int], patch: pytest.MonkeyPatch) -> None:
-    """Play with a fault planted until it is found."""
-    if plant in UNSEEN and not SEARCHES:
-        pytest.skip("no seed is known that shows it: SEARCH=1 looks for one")
+    """Play with a fault planted: it must be found."""
     plant(patch)
-    search(complaint, by_promise(seeds, RARE.get(plant, 0)), lambda seed: play(World(seed)))
-
-
-def search(complaint: str, seeds: Sequence[int], play_seed: Callable[[int], World]) -> None:
-    """Play histories until one has the complaint; fail if none has."""
-    for played, seed in enumerate(seeds, 1):
-        if any(complaint in wrong for wrong in play_seed(seed).wrong):
-            print(f"found with seed {seed}, the history {played} of {len(seeds)}")
-            return
-    pytest.fail(f"none of {len(seeds)} histories found it")
+    check_seed("one", f"{plant.__name__}: {complaint}", complaint, seeds, lambda seed: play(World(seed)))

@@ -1,6 +1,6 @@
 """The simulation of several workers finds faults: each of these is planted, and must be found."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -18,12 +18,10 @@ from rumi.store.journal.outbox import undelivered_chats
 from rumi.store.journal.store import Store
 from rumi.store.ownership import PARTITIONS, Ownership
 from rumi.store.steps import Transaction
-from tests.searching import by_promise
 from tests.simulation.cluster.play import play_cluster, world_of
+from tests.simulation.seeds import check_seed
 from tests.simulation.test_planted_faults import (
-    SEARCHES,
     notes_no_parts,
-    search,
     stores_the_text_of_a_reminder_before_it_advances,
 )
 
@@ -144,34 +142,6 @@ def forgets_what_it_has_claimed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(claim_partitions, "do", forgetful)
 
 
-RARE: Mapping[Plant, int] = {
-    checks_no_fence_of_what_a_turn_appends: 245,
-    claims_without_a_new_fence: 100,
-    does_a_commit_without_an_answer_again: 72,
-    forgets_what_it_has_claimed: 174,
-    hands_over_before_the_sandbox_is_gone: 946,
-    looks_for_no_notification_that_was_lost: 57,
-    notes_no_parts: 588,
-    renews_a_lease_that_has_ended: 395,
-    stores_the_text_of_a_reminder_before_it_advances: 242,
-    takes_its_own_crash_for_an_earlier_workers_end: 232,
-}
-"""The seeds that show rare faults: the search begins there; see `by_promise`."""
-
-UNSEEN: Collection[Plant] = (
-    checks_no_fence_of_what_a_turn_appends,
-    claims_without_a_new_fence,
-    does_a_commit_without_an_answer_again,
-    hands_over_before_the_sandbox_is_gone,
-    notes_no_parts,
-    renews_a_lease_that_has_ended,
-    stores_the_text_of_a_reminder_before_it_advances,
-    takes_its_own_crash_for_an_earlier_workers_end,
-    takes_what_waited_for_begun,
-)
-"""See the same of histories of one process."""
-
-
 @pytest.mark.parametrize(
     ("plant", "complaint"),
     [
@@ -192,8 +162,6 @@ UNSEEN: Collection[Plant] = (
 def test_a_planted_fault_of_workers_is_found(
     plant: Plant, complaint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if plant in UNSEEN and not SEARCHES:
-        pytest.skip("no seed is known that shows it: SEARCH=1 looks for one")
     plant(monkeypatch)
-    seeds = by_promise(SEEDS, RARE.get(plant, 0))
-    search(complaint, seeds, lambda seed: play_cluster(world_of(seed)))
+    name = f"{plant.__name__}: {complaint}"
+    check_seed("cluster", name, complaint, SEEDS, lambda seed: play_cluster(world_of(seed)))
