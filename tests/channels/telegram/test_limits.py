@@ -201,3 +201,22 @@ async def test_a_forgotten_chat_can_do_no_more_than_a_known_one(
     # A bucket of three that refills by one a second never runs out.
     for first in range(len(at)):
         assert all(count + 1 <= 3 + when - at[first] + 1e-9 for count, when in enumerate(at[first:]))
+
+
+async def test_a_message_that_waits_for_the_bots_limit_heeds_a_pause_of_its_chat(
+    autojump_clock: MockClock,
+) -> None:
+    limits = SendLimits(everywhere=(Rate(1, 2.0),), margin=1.0)
+    await limits.turn(1)
+    async with trio.open_nursery() as nursery:
+        at: dict[int, float] = {}
+
+        async def send(number: int) -> None:
+            await limits.turn(number)
+            at[number] = trio.current_time()
+
+        nursery.start_soon(send, 5)
+        await trio.sleep(1)
+        limits.pause(5, 10)
+        nursery.start_soon(send, 6)
+    assert at == {6: pytest.approx(2), 5: pytest.approx(11)}, "and the others do not wait behind it"
