@@ -34,9 +34,16 @@ class World:
     `api` is what there is on that Telegram, for the first bot; `others` are what there is for further ones.
     """
 
-    def __init__(self, *others: BotApi, token: str = TOKEN, key: str = KEY, said: str = "") -> None:
-        """`said` is what all voice messages say."""
-        self.api = BotApi(time.monotonic, token=token)
+    def __init__(
+        self,
+        *others: BotApi,
+        token: str = TOKEN,
+        key: str = KEY,
+        said: str = "",
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`said` is what all voice messages say; `now`, how long ago Telegram's dates began."""
+        self.api = BotApi(now, token=token)
         self.telegram = TelegramServer(self.api, *others)
         self.groq = GroqServer(think, key=key, audio=Transcript(said))
         self._people = count(FIRST_PERSON)
