@@ -91,8 +91,7 @@ def test_a_watched_price_is_told_when_it_changes(readers: Readers) -> None:
 def test_a_backup_that_did_not_run_is_told(readers: Readers) -> None:
     talk, recipe = readers.talks[3], readers.recipes[3]
     talk.ask("/status")
-    workspace = readers.bot.workspace(talk.chat)
-    workspace.mkdir(parents=True)
+    log = readers.bot.workspace(talk.chat) / "backup.log"
     recipe.place["~/.rumi"] = str(readers.bot.program.home)
     readers.shell(recipe.take("sh"))
     readers.shell(recipe.take("sh"))
@@ -101,7 +100,11 @@ def test_a_backup_that_did_not_run_is_told(readers: Readers) -> None:
     assert readers.comes(schedule) == "nothing_new"
     assert len(talk.texts) == 1
     old = time.time() - 3 * 86400
-    os.utime(workspace / "backup.log", (old, old))
+    os.utime(log, (old, old))
     assert readers.comes(schedule) == "said"
-    readers.having(talk, "No backup since yesterday.")
+    assert readers.having(talk, "No backup").text == "No backup since yesterday."
+    log.unlink()
+    before = len(talk.texts)
+    assert readers.comes(schedule) == "said"
+    assert readers.having(talk, "No backup", before).text == "No backup since yesterday."
     assert len(readers.model.bodies) == calls
