@@ -40,6 +40,7 @@ SLOW_FIRST = (
     "simulation",
     "sandbox",
     "cli",
+    "recipes",
     "channels/page",
     "chats",
     "channels/telegram",
