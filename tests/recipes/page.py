@@ -56,6 +56,11 @@ def recipes() -> dict[int, tuple[str, str]]:
     return found
 
 
+def beginning() -> Recipe:
+    """What the page has readers do before they follow a recipe."""
+    return Recipe("the beginning", _FENCE.findall(_HEADING.split(PAGE.read_text("utf-8"))[0]))
+
+
 def recipe(number: int) -> Recipe:
     title, body = recipes()[number]
     return Recipe(title, _FENCE.findall(body.split("\n## ")[0]))

@@ -4,7 +4,7 @@ import json
 import sqlite3
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ from tests.fakes.bot_api_world import Message, Query
 from tests.fakes.groq_server import KEY, GroqServer
 from tests.fakes.web_server import WebServer, gives, serving
 from tests.recipes.led import SECRET, Led
-from tests.recipes.page import Recipe, recipe
+from tests.recipes.page import Recipe, beginning, recipe
 
 SITES = r"https://\w+\.example\.org"
 """The web sites of the page's examples: all of them are one server here."""
@@ -164,6 +164,17 @@ def run_shell(program: Program, script: str, code: int = 0, typed: str = "", **e
     return done.stdout
 
 
+def begins(talks: Collection[Talk]) -> None:
+    """Have people do what the page says before its recipes."""
+    first = beginning()
+    (said,) = first.said()
+    assert first.is_played()
+    for talk in talks:
+        talk.say(said)
+    for talk in talks:
+        talk.hear(1)
+
+
 @contextmanager
 def reading(folder: Path, *numbers: int, **env: str) -> Iterator[Readers]:
     """A bot with all that these recipes configure, and one chat with it for each of them."""
@@ -197,8 +208,9 @@ def reading(folder: Path, *numbers: int, **env: str) -> Iterator[Readers]:
             if any(played.has("sh", words) for words in BEFORE):
                 printed[number] = run_shell(program, played.take("sh"), typed=TYPED)
         bot = TelegramBot(program, world)
-        bot.start(command="serve")
         try:
+            bot.start(command="serve")
+            begins(talks.values())
             yield Readers(world, bot, model, site, recipes, printed, talks, f"http://{listens}")
         finally:
             try:

@@ -29,7 +29,6 @@ def readers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Readers]:
 @pytest.mark.long
 def test_a_briefing_needs_one_yes_for_all_mornings(readers: Readers) -> None:
     talk, recipe = readers.talks[1], readers.recipes[1]
-    talk.ask("/status")
     readers.put("/madrid", "<title>Madrid</title><p>Sunny, 14 degrees</p>")
     readers.put("/feed.xml", FEED.format("Trams run again"), "application/rss+xml")
     for day in (27, 30):
@@ -64,7 +63,6 @@ def test_a_briefing_needs_one_yes_for_all_mornings(readers: Readers) -> None:
 @pytest.mark.long
 def test_a_watched_price_is_told_when_it_changes(readers: Readers) -> None:
     talk, recipe = readers.talks[2], readers.recipes[2]
-    talk.ask("/status")
     readers.put("/kettle", "<title>Kettle</title><p>Price: 39 EUR</p><p>In stock: 5</p>")
     assert "Watching " in readers.shell(recipe.take("sh"))
     assert recipe.is_played()
@@ -90,7 +88,6 @@ def test_a_watched_price_is_told_when_it_changes(readers: Readers) -> None:
 @pytest.mark.long
 def test_a_backup_that_did_not_run_is_told(readers: Readers) -> None:
     talk, recipe = readers.talks[3], readers.recipes[3]
-    talk.ask("/status")
     log = readers.bot.workspace(talk.chat) / "backup.log"
     recipe.place["~/.rumi"] = str(readers.bot.program.home)
     readers.shell(recipe.take("sh"))

@@ -49,8 +49,6 @@ def test_a_reminder_is_put_off(readers: Readers) -> None:
     talk, recipe = readers.talks[7], readers.recipes[7]
     (remind,), (snooze,) = recipe.said(), recipe.said()
     assert recipe.is_played()
-    talk.say("/timezone Europe/Madrid")
-    readers.having(talk, "Europe/Madrid")
     said = talk.ask(remind)
     assert "take the bread out" in said
     assert "Europe/Madrid" in said

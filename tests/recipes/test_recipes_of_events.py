@@ -33,7 +33,6 @@ def failed_run(title: str, run: int) -> Sample:
 @pytest.mark.long
 def test_a_failed_build_is_told_once(readers: Readers) -> None:
     talk, recipe = readers.talks[4], readers.recipes[4]
-    talk.ask("/status")
     secret = readers.printed[4].split()[-1]
     words = "A build has ended."
 
@@ -68,7 +67,6 @@ def test_a_failed_build_is_told_once(readers: Readers) -> None:
 @pytest.mark.long
 def test_the_home_sends_a_message(readers: Readers) -> None:
     talk, recipe = readers.talks[5], readers.recipes[5]
-    talk.ask("/status")
     words = "Tell me in one short line"
     readers.model.on(words, then(answer="The washing machine is done."))
     bearer = readers.printed[5].split("rumi_bearer: ")[1].strip().strip('"')
