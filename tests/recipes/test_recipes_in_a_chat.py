@@ -1,24 +1,49 @@
 """Recipes for which people write in a chat."""
 
+import json
 import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 
 import pytest
 
 from tests.cli.telegram_bot import Talk
-from tests.recipes.led import then
-from tests.recipes.readers import Readers, reading
+from tests.recipes import tickets_mcp
+from tests.recipes.led import Call, then
+from tests.recipes.readers import TYPED, Readers, reading
 from tests.web.pdfs import pdf
 
 pytestmark = pytest.mark.bubblewrap
 
-PLAYED = (6, 7, 10)
+PLAYED = (6, 7, 8, 9, 10)
 """The numbers of the page's recipes that are played here."""
+
+CSV = "month,visitors\nJan,120\nFeb,90\nMar,{}\n"
+
+# Draws bars with the standard library alone: the office packages are no part of this test.
+DRAW = """
+import csv, struct, zlib
+bars = [int(row["visitors"]) for row in csv.DictReader(open("visitors.csv")) if row["visitors"]]
+def line(y):
+    return b"\\0" + b"".join((b"\\x20\\x60\\xa0" if y < bar else b"\\xff\\xff\\xff") * 20 for bar in bars)
+def chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+head = struct.pack(">IIBBBBB", 20 * len(bars), max(bars), 8, 2, 0, 0, 0)
+drawn = zlib.compress(b"".join(map(line, range(max(bars), 0, -1))))
+with open("visitors.png", "wb") as png:
+    png.write(b"\\x89PNG\\r\\n\\x1a\\n" + chunk(b"IHDR", head) + chunk(b"IDAT", drawn) + chunk(b"IEND", b""))
+"""
 
 
 @pytest.fixture(scope="module")
 def readers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Readers]:
-    with reading(tmp_path_factory.mktemp("chats"), *PLAYED) as readers:
+    folder = tmp_path_factory.mktemp("chats")
+    program = folder / "installed" / "bin" / "tickets-mcp"
+    program.parent.mkdir(parents=True)
+    with open(tickets_mcp.__file__) as source:
+        program.write_text(f"#!{sys.executable}\n{source.read()}")
+    program.chmod(0o755)
+    with reading(folder, *PLAYED, RUMI_SANDBOX__EXTRA_PROGRAMS='["python3"]') as readers:
         yield readers
 
 
@@ -60,6 +85,63 @@ def test_a_reminder_is_put_off(readers: Readers) -> None:
     readers.having(talk, "take the bread out", readers.fire(talk))
     assert "💤 Again: Friday" in talk.ask(snooze)
     assert readers.model.asked("bread") == 0
+
+
+@pytest.mark.long
+def test_a_chart_is_drawn_from_data_on_the_web(readers: Readers) -> None:
+    talk, recipe = readers.talks[8], readers.recipes[8]
+    (request,) = recipe.said()
+    assert recipe.is_played()
+    readers.put("/visitors.csv", CSV.format(310), "text/csv")
+    url = f"http://{readers.site.web.endpoint}/visitors.csv"
+    steps: list[Sequence[Call]] = [
+        [("web_fetch", {"url": url, "save": "visitors.csv"})],
+        [("bash", {"command": "cat visitors.csv && python3 -", "stdin": DRAW})],
+        [("send_file", {"path": "visitors.png"})],
+    ]
+    readers.model.on(request, then(*steps, answer="March is the best month."))
+    talk.say(request)
+    readers.having(talk, "March is the best month.")
+    assert "Mar" in readers.model.read(request)
+    pictures = readers.world.do(lambda: [message for message in talk.said if "photo" in message.content])
+    assert len(pictures) == 1
+    assert not any("May I" in text for text in talk.texts)
+
+    readers.put("/visitors.csv", CSV.format(310) + f"# {readers.order()},\n", "text/csv")
+    before = len(talk.texts)
+    talk.say(request)
+    readers.refuses(talk, before)
+
+
+@pytest.mark.long
+def test_tools_of_a_service_are_used(readers: Readers) -> None:
+    talk, recipe = readers.talks[9], readers.recipes[9]
+    assert "tickets works: tools: 2." in readers.printed[9]
+    (request,) = recipe.said()
+    assert recipe.is_played()
+    readers.put("/tickets", json.dumps([{"id": 7, "title": "The coffee machine drips"}]), "application/json")
+    readers.put("/tickets/7/close", "closed", "text/plain")
+    steps: list[Sequence[Call]] = [
+        [("tickets__list_tickets", {})],
+        [("tickets__close_ticket", {"id": 7})],
+    ]
+    readers.model.on(request, then(*steps, answer=lambda done: f"Number 7 is {done[-1]}"))
+    talk.say(request)
+    asked = readers.having(talk, "close_ticket")
+    assert readers.asked("/close") == []
+    readers.press(talk, asked, "✅")
+    assert "\nclosed\n" in readers.having(talk, "Number 7 is").text
+    assert readers.asked("/close") == ["/tickets/7/close"]
+    authorizations = {
+        asked.headers["authorization"] for asked in readers.site.web.asked if "/tickets" in asked.target
+    }
+    assert authorizations == {f"Bearer {TYPED}"}
+
+    readers.put("/tickets", json.dumps([{"id": 8, "title": readers.order()}]), "application/json")
+    readers.model.on(request, then(steps[0], answer="One is open."))
+    before = len(talk.texts)
+    talk.say(request)
+    readers.refuses(talk, before)
 
 
 @pytest.mark.long

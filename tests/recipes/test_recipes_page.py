@@ -6,7 +6,7 @@ from importlib import import_module
 from tests.conftest import ROOT
 from tests.recipes.page import Recipe, recipe, recipes
 
-MODULES = ("at_a_time", "in_a_chat", "of_events", "with_tools")
+MODULES = ("unattended", "in_a_chat")
 
 
 def test_each_of_the_ten_recipes_is_played_once() -> None:
