@@ -92,6 +92,24 @@ def test_commands_that_do_not_work_are_found(text: str) -> None:
     assert len(list(shown.wrong_commands(text))) == 1
 
 
+def test_commands_in_several_lines_with_quotes_and_pipes_are_read_as_a_shell_does() -> None:
+    fence = """```sh
+rumi schedule add "every day 07:00" "today's news; then | the \\"weather\\"" \\
+    --turn
+echo 'a | b' | rumi chat -p 'c && d' && rumi memory list
+rumi config set KEY - <<'END'
+```"""
+    read = [shown.spelled_out(words) for words, _ in shown.commands_in(fence)]
+    assert [line for (line,) in read] == [
+        ["schedule", "add", "every day 07:00", 'today\'s news; then | the "weather"', "--turn"],
+        ["chat", "-p", "c && d"],
+        ["memory", "list"],
+        ["config", "set", "KEY", "-"],
+    ]
+    assert list(shown.wrong_commands(fence)) == []
+    assert len(list(shown.wrong_commands(fence.replace("--turn", "--tern")))) == 1
+
+
 def test_stale_control_calls_are_found() -> None:
     text = calls.TARGET.read_text("utf-8")
     assert list(checking.stale_calls(text)) == []

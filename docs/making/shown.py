@@ -19,6 +19,7 @@ from rumi.cli.group import group
 
 COMMAND = re.compile(r"(?:\$ |ExecStart=|sudo -u \w+ -H )?(?:[\w./~-]*/)?rumi(?: (?![ \d])(?P<words>.*))?")
 RUN_S = 60
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|\'[^\']*\'')
 
 HARMLESS = {
     ("backup",): (0,),
@@ -52,15 +53,33 @@ BOXED = ("chat", "doctor", "reset", "sandbox")
 def commands_in(text: str) -> Iterator[tuple[str, bool]]:
     """Yield the text after `rumi` in each command of a document, and True if it is written out in full."""
     fences = re.findall(r"^ *```\w*\n(.*?)^ *```", text, re.MULTILINE | re.DOTALL)
-    for line in itertools.chain.from_iterable(fence.splitlines() for fence in fences):
-        for part in re.split(r" \| | && |; ", line.strip()):
+    for line in itertools.chain.from_iterable(_lines(fence) for fence in fences):
+        for part in _split(r" \| | && |; ", line.strip()):
             if (found := COMMAND.fullmatch(part.strip())) is not None:
                 yield found["words"] or "", True
     prose = re.sub(r"^( *)```.*?^\1```", "", text, flags=re.MULTILINE | re.DOTALL)
     for span in re.findall(r"`([^`\n]+)`", prose):
-        for part in re.split(r" \\?\| | && ", span):
+        for part in _split(r" \\?\| | && ", span):
             if (found := COMMAND.fullmatch(part.strip())) is not None:
                 yield found["words"] or "", False
+
+
+def _lines(fence: str) -> list[str]:
+    """Return the lines of a fence; a line that a backslash continues is one, and has no here-document."""
+    whole = re.sub(r" *\\\n *", " ", fence)
+    return [re.sub(r" <<'?\w+'?$", "", line) for line in whole.splitlines()]
+
+
+def _split(separators: str, line: str) -> list[str]:
+    """Split a line of a shell; what is in quotes stays whole."""
+    quoted: list[str] = []
+
+    def hide(match: re.Match[str]) -> str:
+        quoted.append(match[0])
+        return f"\0{len(quoted) - 1}\0"
+
+    parts = re.split(separators, _QUOTED.sub(hide, line))
+    return [re.sub("\0([0-9]+)\0", lambda match: quoted[int(match[1])], part) for part in parts]
 
 
 def spelled_out(words: str) -> list[list[str]]:
