@@ -1,7 +1,26 @@
 """State of the listener: delivery handlers, the readiness of the process, and response counts."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+AGAIN_S: Final = 1
+"""Seconds after which the other server may repeat a delivery that could not be stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The response to a delivery. A text that starts with `{` is JSON.
+
+    `again_s` is the number of seconds after which the other server may repeat the delivery; 0 if unknown.
+    """
+
+    status: int
+    text: str = ""
+    again_s: int = 0
+
+
+NOT_STORED: Final = Answer(503, "Nothing can be stored now.", AGAIN_S)
 
 
 class Taker(Protocol):
@@ -18,15 +37,11 @@ class Taker(Protocol):
         ...
 
     def refuses(self, headers: Mapping[str, str]) -> int:
-        """Return a status code to refuse a request; 0 to accept it. Called before the body is read."""
+        """Return a status code to refuse a request; 0 to read its body. Called before the body is read."""
         ...
 
-    async def take(self, body: bytes) -> bool | None:
-        """Store a delivery. Return False if it cannot be stored now, None if it is unreadable.
-
-        If the result is False, the other server may repeat the delivery. After a cancellation, the delivery
-        may or may not be stored.
-        """
+    async def take(self, headers: Mapping[str, str], body: bytes) -> Answer:
+        """Store a delivery, and return the response. After a cancellation, it may or may not be stored."""
         ...
 
 
