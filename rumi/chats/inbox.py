@@ -11,7 +11,7 @@ from rumi.chats.chats import WRITE_S, Chats
 from rumi.chats.commands import is_stop
 from rumi.chats.dispatcher import Dispatcher
 from rumi.chats.events import Replied
-from rumi.chats.hub import reply_to
+from rumi.chats.hub import HubSubscription, reply_to
 from rumi.chats.services import ChatServices
 from rumi.errors import NotTaken, RumiError
 from rumi.platform.chat_ids import DEFAULT_CHAT, unknown_chat
@@ -262,11 +262,24 @@ class Inbox:
         # Subscribe before the message is accepted: its reply may be published before `accept` returns.
         with self._services.hub.listening(chat) as events, trio.move_on_after(COMMAND_REPLY_S):
             number = await self.accept(chat, text, language, unattended=True)
-            # Another worker publishes the reply in its own process, so look for it in the shared journal.
-            if not self._services.pending.takes(chat):
-                return await self._stored_reply(chat, number)
-            return (await reply_to(events, number)).text
+            return await self._reply(events, chat, number)
         raise RumiError("The chat has not answered yet.", "It continues; look at: rumi status")
+
+    async def reply(self, chat: str, number: int, wait_s: float) -> str:
+        """Return the final reply to a stored message; empty if it takes longer than `wait_s` seconds."""
+        with self._services.hub.listening(chat) as events, trio.move_on_after(wait_s):
+            # It may have come before this call subscribed.
+            for reply in await self._services.journal.ask(undelivered_replies(chat, (number,))):
+                if number in reply.messages:
+                    return reply.text
+            return await self._reply(events, chat, number)
+        return ""
+
+    async def _reply(self, events: HubSubscription, chat: str, number: int) -> str:
+        # Another worker publishes the reply in its own process, so look for it in the shared journal.
+        if not self._services.pending.takes(chat):
+            return await self._stored_reply(chat, number)
+        return (await reply_to(events, number)).text
 
     async def _stored_reply(self, chat: str, number: int) -> str:
         """Wait until the worker that serves the chat has stored the reply; return the reply's text."""

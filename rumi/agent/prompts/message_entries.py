@@ -121,7 +121,11 @@ def _time(at: float, zone: str) -> str:
 
 def has_outside_text(message: Incoming) -> bool:
     """Return True if the message contains text that its user did not write."""
-    return message.tainted or bool(message.trigger) or any(attachment.tainted for attachment in message.attachments)
+    return (
+        message.tainted
+        or bool(message.trigger)
+        or any(attachment.tainted for attachment in message.attachments)
+    )
 
 
 def opening(turn: str, said: Incoming) -> tuple[HistoryEntry, ...]:
@@ -142,8 +146,8 @@ def opening(turn: str, said: Incoming) -> tuple[HistoryEntry, ...]:
             for attachment in said.attachments
         ]
         note = (
-            f"[The trigger {said.trigger} fires because of the events above, which a program has sent. What to "
-            "do with them stands below. The user may be away: nobody answers questions. "
+            f"[The trigger {said.trigger} fires because of the events above, which a program has sent. "
+            "What to do with them stands below. The user may be away: nobody answers questions. "
             "What needs a yes is asked when this turn has ended.]"
         )
         message = Message("user", f"{note}\n{said.text}")

@@ -32,6 +32,12 @@ class Listener(ListenerState, Channel):
         self._language = language
 
     @override
+    def add_takers(self, takers: Sequence[Taker]) -> str:
+        """Accept these deliveries too. Return the URL of the listener."""
+        self.takers += tuple(takers)
+        return self.bound.url
+
+    @override
     def add_view(
         self,
         root: Supervisor,

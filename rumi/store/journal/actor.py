@@ -14,10 +14,10 @@ from actors import Actor, Backoff, Refused, answers
 from rumi.platform.disk_reserve import Large, Reserve, largest
 from rumi.platform.threads import Offload
 from rumi.store.backend import Backend
+from rumi.store.journal.deliveries import accept_event
 from rumi.store.journal.extraction import mark_extracted, skip_extraction
 from rumi.store.journal.forgetting import ExpiryCursor, expire_rows, sweep_forgotten
 from rumi.store.journal.history import new_session
-from rumi.store.journal.deliveries import accept_event
 from rumi.store.journal.inbox import accept_messages
 from rumi.store.journal.records import NotStored
 from rumi.store.journal.spending import settle_left

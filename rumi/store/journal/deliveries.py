@@ -88,7 +88,8 @@ def received_events(transaction: Transaction, trigger: str) -> Received:
     """Return the last delivery to a trigger, and the number of its events in the last 24 hours."""
     now = transaction.now()
     last = transaction.db.execute(
-        "SELECT delivery, received FROM deliveries WHERE source = ? ORDER BY received DESC LIMIT 1", (trigger,)
+        "SELECT delivery, received FROM deliveries WHERE source = ? ORDER BY received DESC LIMIT 1",
+        (trigger,),
     ).fetchone()
     (today,) = transaction.db.execute(
         "SELECT count(*) FROM deliveries WHERE received > ? AND source = ? AND message IS NOT NULL",
@@ -106,9 +107,7 @@ def forget_deliveries(transaction: Transaction) -> bool:
         (transaction.now() - KEPT_S, SLICE),
     ).fetchall()
     for source, delivery in old:
-        transaction.db.execute(
-            "DELETE FROM deliveries WHERE source = ? AND delivery = ?", (source, delivery)
-        )
+        transaction.db.execute("DELETE FROM deliveries WHERE source = ? AND delivery = ?", (source, delivery))
     return len(old) == SLICE
 
 

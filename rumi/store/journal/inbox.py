@@ -409,7 +409,8 @@ def find_retriable(transaction: Transaction, chat: str) -> Incoming | None:
         return None
     completed = transaction.db.execute(
         "SELECT id FROM messages WHERE chat = ? AND id > ? AND reason = 'complete' AND schedule IS NULL"
-        " AND event_of = '' AND id NOT IN (SELECT retried FROM messages WHERE chat = ? AND retried IS NOT NULL) LIMIT ?",
+        " AND event_of = ''"
+        " AND id NOT IN (SELECT retried FROM messages WHERE chat = ? AND retried IS NOT NULL) LIMIT ?",
         (chat, last.id, chat, RETRIED_OVER + 1),
     ).fetchall()
     return None if len(completed) > RETRIED_OVER else _whole(transaction, last)

@@ -246,8 +246,8 @@ class ChatOutbox:
             if stored_reply.delivery > up_to:
                 continue
             if stored_reply.origin is None:
-                # No message of the reply came from Telegram; only results of tasks, schedules and triggers are
-                # sent anyway, and not in the group's quiet hours.
+                # No message of the reply came from Telegram; only results of tasks, schedules and triggers
+                # are sent anyway, and not in the group's quiet hours.
                 if not (stored_reply.task or stored_reply.schedule or stored_reply.trigger):
                     continue
                 if self._quiet.left_s(self.chat):
