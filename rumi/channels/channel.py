@@ -11,7 +11,7 @@ if TYPE_CHECKING:  # a command that only names the channels must not load the ag
     from actors import ActorRef, Supervisor, TreeEvent
     from rumi.agent.tool import Tool
     from rumi.channels.counters import Counts
-    from rumi.channels.http.listener_state import Taker
+    from rumi.channels.takers import Taker
     from rumi.chats.hub import Hub
     from rumi.chats.inbox import Inbox
     from rumi.chats.port import ChatSubscription

@@ -170,8 +170,8 @@ def list_(as_json: bool = False) -> None:
         echo(
             "    "
             + tr(
-                "last: {last}, in 24 hours: {today}; since the start: {repeated} repeated, {refused} refused, "
-                "{limited} too many",
+                "last: {last}, in 24 hours: {today}; since the start: {repeated} repeated, "
+                "{refused} refused, {limited} too many",
                 last=last,
                 today=row["today"],
                 repeated=counts.get("repeated", 0),

@@ -60,7 +60,7 @@ def add_edges(
     counts: Counts,
     events: EventStream,
 ) -> EdgesPart:
-    """Add the partitions, the channels' receivers, the triggers, the control socket, and the channels' views."""
+    """Add the partitions, the receivers of channels, the triggers, the control socket, and the views."""
     about = About(inputs.engine.kind, inputs.stays, inputs.loaded.marks(), tuple(inputs.notes))
     attach_server = AttachServer(
         chats.inbox,

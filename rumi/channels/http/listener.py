@@ -11,7 +11,8 @@ from actors import Actor, ActorRef, Backoff, ChildSpec, Supervisor
 from rumi.channels.channel import Channel
 from rumi.channels.counters import Counts
 from rumi.channels.http.address import BoundSocket, listen
-from rumi.channels.http.listener_state import ListenerState, Taker
+from rumi.channels.http.listener_state import ListenerState
+from rumi.channels.takers import Taker
 from rumi.chats.hub import Hub
 from rumi.chats.inbox import Inbox
 from rumi.store.journal.transaction import JournalMessage

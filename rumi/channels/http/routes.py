@@ -12,8 +12,9 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rumi.channels.http.listener_state import NOT_STORED, ListenerState, Taker
+from rumi.channels.http.listener_state import ListenerState
 from rumi.channels.http.metrics import CONTENT_TYPE, metrics
+from rumi.channels.takers import NOT_STORED, Taker
 
 TAKE_S: Final = 20.0
 """Maximum time for storing a delivery, in seconds. After that, the other server must repeat the delivery."""

@@ -62,7 +62,7 @@ class ReadEvent:
 
 
 def delivery_id(headers: Mapping[str, str], body: bytes) -> tuple[str, bool]:
-    """Return the id of a delivery, and True if its sender has given it; otherwise it is a hash of the body."""
+    """Return the id of a delivery, and True if its sender gave it; otherwise the id is a hash of the body."""
     for name in _IDS:
         if id := headers.get(name, "").strip():
             return bounded_id(id), True
@@ -92,21 +92,12 @@ def read_event(headers: Mapping[str, str], body: bytes) -> ReadEvent:
     kind = kind_of(headers)
     text = body.decode("utf-8-sig", "replace")
     media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type == "application/x-www-form-urlencoded":
-        try:
-            fields = parse_qs(text, keep_blank_values=True, max_num_fields=1000)
-        except ValueError:
-            fields = {}
-        if list(fields) == ["payload"] and len(fields["payload"]) == 1:
-            text = fields["payload"][0]
-        elif fields:
-            text = json.dumps(
-                {name: values[0] if len(values) == 1 else values for name, values in fields.items()}
-            )
-    elif text.count("�") > max(8, len(text) // 10) or "\0" in text:
-        return ReadEvent(
-            f"({len(body)} bytes of {one_line(media_type, 60) or 'no known type'}, no text)", kind=kind
-        )
+    # `curl -d` calls everything a form.
+    if media_type == "application/x-www-form-urlencoded" and not text.lstrip().startswith(("{", "[")):
+        text = _of_form(text)
+    elif text.count("\ufffd") > max(8, len(text) // 10) or "\0" in text:
+        about = one_line(media_type, 60) or "no known type"
+        return ReadEvent(f"({len(body)} bytes of {about}, no text)", kind=kind)
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -114,6 +105,18 @@ def read_event(headers: Mapping[str, str], body: bytes) -> ReadEvent:
     if not isinstance(value, dict | list):
         return ReadEvent(text[:EVENT_CHARS], len(text) > EVENT_CHARS, kind)
     return _shortened(value, kind)
+
+
+def _of_form(text: str) -> str:
+    """Return the JSON in the only field `payload` of a form; of another form, its fields as JSON."""
+    try:
+        fields = parse_qs(text, keep_blank_values=True, max_num_fields=1000)
+    except ValueError:
+        return text
+    if list(fields) == ["payload"] and len(fields["payload"]) == 1:
+        return fields["payload"][0]
+    named = {name: values[0] if len(values) == 1 else values for name, values in fields.items()}
+    return json.dumps(named) if named else text
 
 
 def _shortened(value: Any, kind: str) -> ReadEvent:

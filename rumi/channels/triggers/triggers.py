@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from secrets import token_hex
 from typing import Any, Final, Protocol
 
-from rumi.channels.http.listener_state import NOT_STORED, Answer
+from rumi.channels.takers import NOT_STORED, Answer
 from rumi.channels.triggers.reading import ReadEvent, bounded_id, delivery_id, is_ping, read_event
 from rumi.channels.triggers.signatures import Flaw, SecretForm, check_secret, flaw_of, flaw_of_head
 from rumi.errors import RumiError, UsageError
@@ -193,7 +193,7 @@ class Triggers:
         return taken
 
     def refuse(self, trigger: Trigger, flaw: Flaw) -> None:
-        """Count a request without a valid proof. A log line says so, at most once a minute, without its body."""
+        """Count a request without a valid proof; at most once a minute, log it without its body."""
         trigger.counts["refused"] += 1
         trigger.flaws[flaw] += 1
         if (now := self.now()) - trigger.told_at >= TOLD_EVERY_S or now < trigger.told_at:

@@ -19,7 +19,7 @@ from telegram import Bot
 from typing_extensions import override
 
 from actors import ActorError, ActorRef, ActorStopped, Backoff, MailboxFull, answers
-from rumi.channels.http.listener_state import NOT_STORED, Answer
+from rumi.channels.takers import NOT_STORED, Answer
 from rumi.channels.telegram.api.bot import TokenRefused
 from rumi.channels.telegram.messages import AlbumsCame, Deliver, StopPolling, WebhookMessage
 from rumi.channels.telegram.receiving.intake import Intake
