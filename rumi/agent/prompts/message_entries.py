@@ -121,11 +121,7 @@ def _time(at: float, zone: str) -> str:
 
 def has_outside_text(message: Incoming) -> bool:
     """Return True if the message contains text that its user did not write."""
-    return (
-        message.tainted
-        or bool(message.trigger)
-        or any(attachment.tainted for attachment in message.attachments)
-    )
+    return message.tainted or any(attachment.tainted for attachment in message.attachments)
 
 
 def opening(turn: str, said: Incoming) -> tuple[HistoryEntry, ...]:
