@@ -13,11 +13,13 @@ from rumi.channels.triggers.triggers import Triggers
 from rumi.errors import UsageError
 from rumi.platform.caller import Caller
 from rumi.platform.calls import call
-from rumi.platform.chat_ids import ChatIds
+from rumi.platform.chat_ids import LOCAL, ChatIds
+from rumi.platform.texts.translation import error_text
 from rumi.platform.timestamps import utc
 from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.deliveries import forget_deliveries, received_events
 from rumi.store.journal.inbox import knows_chat
+from rumi.texts import Language, gettext
 
 logger = logging.getLogger(__name__)
 
@@ -48,13 +50,13 @@ class TriggerCalls:
     reply: WaitForReply | None = None
 
     @call("triggers.list", rights="all")
-    async def list(self, caller: Caller) -> object:
+    async def list(self, caller: Caller, *, language: Language | None = None) -> object:
         """Return the triggers: chat, form, path, address, last delivery, and what became of requests.
 
         `counts` and `flaws` (why requests were refused) are those of the process that answers. `problem` is
         what keeps the trigger from working.
         """
-        return [await self._row(name) for name in self.triggers.triggers]
+        return [await self._row(name, language or "en") for name in self.triggers.triggers]
 
     @call("triggers.fire", rights="all")
     async def fire(
@@ -79,14 +81,19 @@ class TriggerCalls:
             "reply": reply,
         }
 
-    async def _row(self, name: str) -> dict[str, Any]:
+    async def _row(self, name: str, language: Language) -> dict[str, Any]:
         trigger = self.triggers.named(name)
         section, flaw = trigger.section, trigger.flaw
         received = await self.ask(received_events(name))
-        problem = "" if flaw is None else f"{flaw.message} {flaw.advice}".strip()
-        if not problem and self.ids.owner_of(section.chat) != "local":
-            known = await self.ask(knows_chat(section.chat))
-            problem = "" if known else f"The chat {section.chat} is unknown: somebody must write there first."
+        problem = "" if flaw is None else error_text(language, flaw)
+        if (
+            not problem
+            and self.ids.owner_of(section.chat) != LOCAL
+            and not await self.ask(knows_chat(section.chat))
+        ):
+            problem = gettext(
+                language, "The chat {chat} is unknown: somebody has to write there first.", chat=section.chat
+            )
         has_door = section.secret is not None
         return {
             "name": name,

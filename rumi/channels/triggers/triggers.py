@@ -84,12 +84,11 @@ def _trigger(name: str, section: TriggerSection, loaded: Loaded) -> Trigger:
     if secret is not None:
         try:
             check_secret(section.form, secret.reveal().strip())
-        except SecretForm as error:
+        except SecretForm:
             flaw = RumiError(
-                "The secret of the trigger {name} is not valid: {why}.",
+                "The secret of the trigger {name} is not valid: after whsec_ it has to be Base64.",
                 'Copy it again from the sender, or choose another form: {form} = "…"',
                 name=name,
-                why=str(error),
                 form=f"triggers.{name}.form",
             )
             return Trigger(name, section, flaw=flaw)
