@@ -277,14 +277,16 @@ async def test_what_the_listener_refuses(tmp_path: Path, monkeypatch: pytest.Mon
             headers = {} if "?" in path else secret
             assert (await hook.client.post(path, content=b"x", headers=headers)).status_code == status, path
         assert (await hook.client.get("/triggers/plain", headers=secret)).status_code == 405
-        long = await hook.client.post("/triggers/plain", content=b"x" * (MOST_BYTES + 1), headers=secret)
-        assert long.status_code == 413
         monkeypatch.setattr(routes, "BODY_S", 0.1)
-        stream = await trio.open_tcp_stream("127.0.0.1", hook.listener.bound.port)
-        async with stream:
-            head = f"POST /triggers/plain HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {SECRET}\r\n"
-            await stream.send_all(f"{head}Content-Length: 100\r\n\r\nslow".encode())
-            assert b" 408 " in await stream.receive_some(1000)
+        head = f"POST /triggers/plain HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {SECRET}\r\n"
+        for more, status in (
+            (f"Content-Length: {MOST_BYTES + 1}\r\n\r\nlong", b" 413 "),
+            ("Content-Length: 100\r\n\r\nslow", b" 408 "),
+            ("Transfer-Encoding: chunked\r\n\r\n4\r\nslow\r\n", b" 408 "),
+        ):
+            async with await trio.open_tcp_stream("127.0.0.1", hook.listener.bound.port) as stream:
+                await stream.send_all(f"{head}{more}".encode())
+                assert status in await stream.receive_some(1000)
         assert hook.messages == 0
 
 
@@ -478,3 +480,35 @@ async def test_the_calls_fire_wait_and_list(tmp_path: Path) -> None:
         with pytest.raises(NotAllowed):
             await answer(hook.calls, "triggers", PROGRAM, {"do": "fire", "name": "quiet"})
         assert time.time() - 60 < hook.triggers.now() < time.time() + 60
+
+
+async def test_a_kill_in_the_middle_of_a_turn_does_and_asks_nothing_twice(tmp_path: Path) -> None:
+    """The journal is copied while the turn runs, as a kill would leave it; a new process goes on with it."""
+    visit, second = Visit(), trio.Event()
+
+    async def slow(request: ModelRequest, emit: Emit) -> Reply:
+        reply = await gullible(request, emit)
+        if not reply.tool_calls:
+            second.set()
+            await trio.sleep_forever()
+        return reply
+
+    killed = tmp_path / "killed"
+    killed.mkdir()
+    async with hooked(tmp_path, slow, tools_for=lambda view: (visit,)) as hook:
+        await hook.post(ORDERS[0])
+        with trio.fail_after(20):
+            await second.wait()
+        with closing(sqlite3.connect(tmp_path / "state.db")) as db:
+            with closing(sqlite3.connect(killed / "state.db")) as copy:
+                db.backup(copy)
+        async with hooked(killed, gullible, tools_for=lambda view: (visit,)) as again:
+            await again.house.inbox.chats.open("cli")
+            reply = await again.replied()
+            assert reply.text.count("/yes 1") == 1
+            assert "/yes 2" not in reply.text
+            assert again.rows("SELECT count(*) FROM parked") == [(1,)]
+            repeated = await again.post(ORDERS[0])
+            assert repeated.json()["status"] == "repeated"
+            assert again.rows("SELECT count(*), count(reply) FROM messages") == [(1, 1)]
+            assert visit.went == []
