@@ -56,7 +56,7 @@ class Listener(ListenerState, Channel):
 
     @override
     async def introduce(self, say: Callable[[str], None]) -> None:
-        """Print the URL of the listener, with a warning if other machines can reach it."""
+        """Print the URL of the listener and its paths, with a warning if other machines can reach it."""
         say(
             gettext(
                 self._language,
@@ -64,6 +64,9 @@ class Listener(ListenerState, Channel):
                 url=self.bound.url,
             )
         )
+        if self.takers:
+            paths = ", ".join(taker.path for taker in self.takers)
+            say(gettext(self._language, "It takes what other programs send to: {paths}", paths=paths))
         if not self.bound.loopback:
             say(
                 gettext(

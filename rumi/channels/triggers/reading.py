@@ -32,8 +32,6 @@ _KINDS: Final = (
     "sentry-hook-resource",
 )
 _IDS: Final = (
-    "webhook-id",
-    "svix-id",
     "x-github-delivery",
     "x-gitea-delivery",
     "x-forgejo-delivery",
@@ -61,10 +59,14 @@ class ReadEvent:
     kind: str = ""
 
 
-def delivery_id(headers: Mapping[str, str], body: bytes) -> tuple[str, bool]:
-    """Return the id of a delivery, and True if its sender gave it; otherwise the id is a hash of the body."""
-    for name in _IDS:
-        if id := headers.get(name, "").strip():
+def delivery_id(headers: Mapping[str, str], body: bytes, signed: str | None = None) -> tuple[str, bool]:
+    """Return the id of a delivery, and True if its sender gave it; otherwise the id is a hash of the body.
+
+    `signed` is the id that the proof covers; if it is None, any header may name the id.
+    """
+    names = _IDS if signed is None else ()
+    for id in (signed or "", *(headers.get(name, "").strip() for name in names)):
+        if id:
             return bounded_id(id), True
     return f"body:{hashlib.sha256(body).hexdigest()}", False
 

@@ -82,6 +82,18 @@ def flaw_of(form: Form, secret: str, headers: Mapping[str, str], body: bytes, no
     return _github(secret, headers, body, now) if form == "github" else _standard(secret, headers, body)
 
 
+def signed_id(form: Form, headers: Mapping[str, str]) -> str | None:
+    """Return the delivery id that the proof covers; empty if the sender has none.
+
+    Return None if no proof of this form covers an id. Then any header may name it.
+    """
+    if form == "standard":
+        found = _standard_headers(headers)
+        return "" if found is None else found[0]
+    # With a time, Grafana's proof cannot be sent again later, unless a header could give it another id.
+    return "" if form == "github" and headers.get(_GRAFANA) else None
+
+
 def signed(form: Form, secret: str, body: bytes, id: str, now: float) -> dict[str, str]:
     """Return the headers with which a sender proves that it knows the secret."""
     match form:

@@ -5,18 +5,27 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from secrets import token_hex
 from typing import Any, Final, Protocol
 
 from rumi.channels.takers import NOT_STORED, Answer
 from rumi.channels.triggers.reading import ReadEvent, bounded_id, delivery_id, is_ping, read_event
-from rumi.channels.triggers.signatures import Flaw, SecretForm, check_secret, flaw_of, flaw_of_head
+from rumi.channels.triggers.signatures import (
+    TOLERANCE_S,
+    Flaw,
+    SecretForm,
+    check_secret,
+    flaw_of,
+    flaw_of_head,
+    signed_id,
+)
 from rumi.errors import RumiError, UsageError
 from rumi.platform.config.cascade import Loaded
 from rumi.platform.config.schema import TriggerSection
 from rumi.platform.config.secrets import Secret, trigger_key
 from rumi.platform.logs.audit import AuditLog
+from rumi.platform.redact import HIDDEN
 from rumi.store.journal.deliveries import Taken, without_turn
 from rumi.store.journal.records import Attachment, Incoming
 
@@ -29,7 +38,10 @@ MOST_BYTES: Final = 1_000_000
 """Maximum size of an event, in bytes."""
 
 SAME_S: Final = 60.0
-"""An event without a delivery id counts as repeated if an equal one came in this many seconds."""
+"""An event without a delivery id counts as repeated if an equal one came in this many seconds.
+
+If the request is signed, `TOLERANCE_S` counts, so that no request can be sent again while its time is valid.
+"""
 
 TOLD_EVERY_S: Final = 60.0
 """Minimum interval between two log lines about refused requests to one trigger, in seconds."""
@@ -253,10 +265,16 @@ class Door:
         flaw = flaw_of(trigger.section.form, self._secret, headers, body, triggers.now())
         if refused := self._judged(flaw):
             return Answer(refused)
-        delivery, given = delivery_id(headers, body)
-        event = None if trigger.section.form == "github" and is_ping(headers) else read_event(headers, body)
+        form = trigger.section.form
+        delivery, given = delivery_id(headers, body, signed_id(form, headers))
+        window_s = 0.0 if given else SAME_S if form == "plain" else TOLERANCE_S
+        event = None
+        if not (form == "github" and is_ping(headers)):
+            event = read_event(headers, body)
+            # Old versions of Gitea send the secret in the body.
+            event = replace(event, text=event.text.replace(self._secret, HIDDEN))
         try:
-            taken = await triggers.take(trigger, delivery, event, "the web", 0.0 if given else SAME_S)
+            taken = await triggers.take(trigger, delivery, event, "the web", window_s)
         except RumiError as error:
             logger.warning("an event of the trigger %s was not stored: %s", trigger.name, error.message)
             return NOT_STORED

@@ -6,6 +6,7 @@ from typing import Final
 
 from rumi.store.journal.inbox import insert_message
 from rumi.store.journal.records import Incoming, NotStored
+from rumi.store.journal.transaction import clean
 from rumi.store.steps import Transaction, step
 
 HOUR_S: Final = 3600.0
@@ -47,7 +48,7 @@ def accept_event(
     seconds. If the trigger took `most_per_hour` events in the last hour, nothing is stored. A message without
     text only records its delivery. The journal replies `NotStored` instead while it cannot write.
     """
-    source, now = message.trigger, transaction.now()
+    source, delivery, now = clean(message.trigger), clean(delivery), transaction.now()
     known = transaction.db.execute(
         "SELECT received, coalesce(message, 0) FROM deliveries WHERE source = ? AND delivery = ?",
         (source, delivery),
@@ -89,11 +90,11 @@ def received_events(transaction: Transaction, trigger: str) -> Received:
     now = transaction.now()
     last = transaction.db.execute(
         "SELECT delivery, received FROM deliveries WHERE source = ? ORDER BY received DESC LIMIT 1",
-        (trigger,),
+        (clean(trigger),),
     ).fetchone()
     (today,) = transaction.db.execute(
         "SELECT count(*) FROM deliveries WHERE received > ? AND source = ? AND message IS NOT NULL",
-        (now - 24 * HOUR_S, trigger),
+        (now - 24 * HOUR_S, clean(trigger)),
     ).fetchone()
     delivery, at = last or ("", 0.0)
     return Received(trigger, delivery, at, today)

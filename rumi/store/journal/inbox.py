@@ -165,7 +165,7 @@ def insert_message(message: Incoming, transaction: Transaction) -> Incoming:
             buttons_json(message.buttons),
             message.sent,
             message.corrected,
-            message.trigger,
+            clean(message.trigger),
             reply or None,
         ),
     ).fetchone()

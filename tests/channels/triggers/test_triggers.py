@@ -233,6 +233,34 @@ async def test_deliveries_with_one_id_at_once_are_one_message(tmp_path: Path) ->
         assert hook.messages == 1
 
 
+async def test_a_recorded_request_is_no_new_event_under_another_id(tmp_path: Path) -> None:
+    """Where the proof covers the id or the time, no further header makes a recorded request a new one."""
+    others = {"webhook-id": "other", "svix-id": "another", "Idempotency-Key": "x", "X-GitHub-Delivery": "y"}
+    async with hooked(tmp_path) as hook:
+        for name in ("svix", "standard webhooks", "gitlab, signed", "grafana with a time", "grafana"):
+            sample = next(sample for sample in SAMPLES if sample.name == name)
+            recorded = {**sample.headers, **sample.proofs()}
+            path = f"/triggers/{sample.form}"
+            first = await hook.client.post(path, content=sample.body, headers=recorded)
+            assert first.status_code == 202, name
+            for header in others.items():
+                again = {**dict([header]), **recorded}
+                answer = await hook.client.post(path, content=sample.body, headers=again)
+                assert answer.json()["status"] == "repeated", (name, header)
+        assert hook.messages == 5
+
+
+async def test_a_secret_in_the_body_is_hidden(tmp_path: Path) -> None:
+    async with hooked(tmp_path) as hook:
+        old = {"X-Gitea-Delivery": "1", "X-Gitea-Event": "push"}
+        value = {"secret": SECRET, "ref": "refs/heads/main"}
+        assert (await hook.post(Sample("", "github", value, "", old, "X-Gitea-Signature"))).status_code == 202
+        await hook.replied()
+        assert SECRET not in str(hook.rows("SELECT * FROM history")) + str(
+            hook.rows("SELECT * FROM messages")
+        )
+
+
 async def test_a_long_event_is_shortened_and_says_so(tmp_path: Path) -> None:
     seen = Seen()
     many = {"alerts": [{"n": n, "labels": {"host": f"h{n}", "text": "x" * 900}} for n in range(500)]}
@@ -279,14 +307,14 @@ async def test_what_the_listener_refuses(tmp_path: Path, monkeypatch: pytest.Mon
         assert (await hook.client.get("/triggers/plain", headers=secret)).status_code == 405
         monkeypatch.setattr(routes, "BODY_S", 0.1)
         head = f"POST /triggers/plain HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {SECRET}\r\n"
-        for more, status in (
+        for more, line in (
             (f"Content-Length: {MOST_BYTES + 1}\r\n\r\nlong", b" 413 "),
             ("Content-Length: 100\r\n\r\nslow", b" 408 "),
             ("Transfer-Encoding: chunked\r\n\r\n4\r\nslow\r\n", b" 408 "),
         ):
             async with await trio.open_tcp_stream("127.0.0.1", hook.listener.bound.port) as stream:
                 await stream.send_all(f"{head}{more}".encode())
-                assert status in await stream.receive_some(1000)
+                assert line in await stream.receive_some(1000)
         assert hook.messages == 0
 
 
