@@ -466,7 +466,8 @@ class Chat(Actor[ChatMessage]):
         seen = self._session.parked.seen if kind in ("answer", "retry") else frozenset[int]()
         if text != message.text:
             message = replace(message, text=text)
-        return Job(kind, message, self._context.now(), language, seen=seen)
+        alone = bool(message.trigger)
+        return Job(kind, message, self._context.now(), language, seen=seen, alone=alone)
 
     def _correct(self, correction: Incoming) -> None:
         """Replace the text of a message whose turn has done nothing yet; otherwise say that it is late."""
@@ -492,7 +493,7 @@ class Chat(Actor[ChatMessage]):
                 return
             # After a restart, a user cannot know yet whether the turn goes on.
             unknown = job.kind in ("retry", "continue") and self._job is not None and self._job.resumes
-            if job.message.schedule or job.kind == "answer" or unknown:
+            if job.message.away or job.kind == "answer" or unknown:
                 self._queue.hold(job)  # no user could send it again, or a user pressed a button
                 return
             if self._queue.takes(job, self._job):

@@ -329,11 +329,11 @@ class Worker:
                     "system", change_note(line.message.content)
                 )  # stands before the turn's message
                 await self._session.append(job.turn, TurnMessage(note, line.tainted))
-        # In a scheduled turn the person may be away, so calls that need a yes are parked, and the reply asks.
+        # If the person may be away, calls that need a yes are parked, and the reply asks.
         # In a turn of a program no person can say yes, but a person who retries such a turn can.
         attended = job.kind == "retry" or job.message.by_hand
         confirm = partial(self._confirm, job) if attended else None
-        parking = self._session.parked if job.message.schedule or job.allowed else None
+        parking = self._session.parked if job.message.away or job.allowed else None
         checks = self._context.sums_up(job.message.model)
         checks = checks and self._context.settings.agent.check_before_end
         begin = self._context.turn_input(

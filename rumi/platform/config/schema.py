@@ -16,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from rumi.platform.chat_ids import BOT_NAME, GROUP_KEY
+from rumi.platform.chat_ids import BOT_NAME, CHAT_ID, DEFAULT_CHAT, GROUP_KEY
 from rumi.platform.config.fitting import fitted
 from rumi.platform.config.providers import CHOICES, OFFLINE, PROVIDERS, SCHEMES
 from rumi.platform.config.sources import key_source
@@ -49,6 +49,8 @@ _PACKAGE = re.compile(
 _ARCHIVES = (".whl", ".zip", ".tar", ".tgz", ".gz", ".bz2", ".tbz", ".xz", ".txz", ".tlz", ".lz", ".lzma")
 """Ends of names that pip takes for a file."""
 MOST_NOTE_CHARS = 2000
+MOST_PROMPT_CHARS = 8000
+_TRIGGER_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?")
 _PROGRAM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}")
 IMAGE_SIZE = re.compile(r"[1-9][0-9]{1,3}x[1-9][0-9]{1,3}")
 _SERVER_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -214,6 +216,26 @@ def _check_server_name(name: str) -> None:
 def _check_group(name: str) -> None:
     if not GROUP_KEY.fullmatch(name):
         raise ValueError("a group's number on Telegram, such as -1001234567890, or its chat id in /status")
+
+
+def _check_trigger(name: str) -> None:
+    # `rumi trigger list` and `rumi trigger test` are commands.
+    if not _TRIGGER_NAME.fullmatch(name) or name in ("list", "test", "fire"):
+        raise ValueError(
+            "a name of at most 32 small letters, digits and `-`, not at its ends, and not list, test or fire"
+        )
+
+
+def _check_chat(chat: str) -> None:
+    if not CHAT_ID.fullmatch(chat):
+        raise ValueError("the id of a chat, such as cli or tg11111111: rumi chats list shows them")
+
+
+def _check_prompt(text: str) -> None:
+    if not text.strip() or len(text) > MOST_PROMPT_CHARS:
+        raise ValueError(
+            f"a text of 1 to {MOST_PROMPT_CHARS} characters, which says what to do with an event"
+        )
 
 
 def _check_note(text: str) -> None:
@@ -839,6 +861,25 @@ class GroupSection(Section):
     quiet: Annotated[str, _checked(_check_quiet)] = ""
 
 
+class TriggerSection(Section):
+    """`[triggers.NAME]`: events of other programs, each of which begins a turn in `chat`.
+
+    `prompt` says what to do with an event. The event itself is untrusted: what needs a yes waits for one.
+    With a `secret`, a reference such as `$VAR`, the listener takes events at `/triggers/NAME`. `form` says
+    how they prove that they know the secret: signed as GitHub or as Standard Webhooks do, or with the secret
+    in a header (`plain`). Without a `secret`, only `rumi trigger NAME` hands events in. More than
+    `most_per_hour` events in an hour are refused.
+    """
+
+    chat: Annotated[str, _checked(_check_chat)] = DEFAULT_CHAT
+    prompt: Annotated[str, _checked(_check_prompt)] = (
+        "Tell me in a few lines what has happened, and what I should do about it, if anything."
+    )
+    secret: KeyReference | None = None
+    form: Literal["github", "standard", "plain"] = "plain"
+    most_per_hour: Annotated[int, Field(ge=1, le=10_000)] = 60
+
+
 class LogSection(Section):
     """`[log]`: the size at which a log is rotated, and the number of rotated logs to retain."""
 
@@ -879,4 +920,5 @@ class Settings(Section):
     people: dict[Annotated[str, _checked(_check_server_name)], PersonSection] = {}
     roles: dict[Annotated[str, _checked(_check_server_name)], RoleSection] = {}
     groups: dict[Annotated[str, _checked(_check_group)], GroupSection] = {}
+    triggers: dict[Annotated[str, _checked(_check_trigger)], TriggerSection] = {}
     log: LogSection = LogSection.model_construct()

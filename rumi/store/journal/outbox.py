@@ -148,7 +148,7 @@ def undelivered_replies(
     found = (
         "SELECT outbox.id, outbox.text, parts, messages.id, turn, reason, origin, preview,"
         " coalesce(task, 0), coalesce(schedule, 0), coalesce(buttons, '[]'), begun, coalesce(language, ''),"
-        " coalesce(part_of, 0), coalesce(messages.text, '') != ''"
+        " coalesce(part_of, 0), coalesce(messages.text, '') != '', coalesce(event_of, '')"
         " FROM outbox LEFT JOIN messages ON reply = outbox.id WHERE outbox.chat = ?1"
     )
     rows = transaction.db.execute(
@@ -162,12 +162,13 @@ def undelivered_replies(
     replies: dict[int, StoredReply] = {}
     silent = set[int]()  # replies whose message so far has no text, so that a part with text is answered
     for delivery, text, parts, message, turn, reason, origin, preview, task, schedule, *more_columns in rows:
-        buttons_text, begun, language, part_of, speaks = more_columns
+        buttons_text, begun, language, part_of, speaks, trigger = more_columns
         first = StoredReply(
             *(delivery, (), text),
             parts=parts,
             task=task,
             schedule=schedule,
+            trigger=trigger,
             buttons=buttons_in(buttons_text),
             begun=begun,
             language=language or "en",

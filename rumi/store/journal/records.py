@@ -195,6 +195,8 @@ class Incoming:
     - `project`: the folder of the attached client. The turn can use the skills in this folder.
     - `task`: the number of the task whose result this message contains; 0 if there is none.
     - `schedule`: the number of the schedule that created the message. Then the person may be away.
+    - `trigger`: the name of the trigger whose event the message brings; empty if there is none. The text is
+      the trigger's prompt, the event an attachment of others.
     - `notice`: the text is the reply, and no turn begins.
     - `tainted`: the text may contain untrusted content.
     - `buttons`: buttons below the reply, on channels that support buttons.
@@ -235,6 +237,7 @@ class Incoming:
     project: str = ""
     task: int = 0
     schedule: int = 0
+    trigger: str = ""
     notice: bool = False
     tainted: bool = False
     buttons: Buttons = ()
@@ -270,7 +273,12 @@ class Incoming:
     @property
     def by_hand(self) -> bool:
         """Return True if a person wrote the text. Only such a text can be a command or a yes-or-no answer."""
-        return not (self.task or self.schedule or self.tainted)
+        return not (self.task or self.away or self.tainted)
+
+    @property
+    def away(self) -> bool:
+        """Return True if the person may be away, because a schedule or a trigger created the message."""
+        return bool(self.schedule or self.trigger)
 
 
 CUT_UNITS: Final = 4096
@@ -285,7 +293,7 @@ def joined(parts: Sequence[Incoming]) -> Incoming:
 
     The texts and the attachments keep their order, and each attachment its source. The reply answers the
     first part that has a text. With a refused part (`answer`), the whole message is refused. Corrections of
-    parts add nothing.
+    parts add nothing. Events of one trigger have the same text, the trigger's prompt, which is needed once.
     """
     parts = [part for part in parts if not part.corrected] or parts
     first = parts[0]
@@ -295,10 +303,11 @@ def joined(parts: Sequence[Incoming]) -> Incoming:
     answer = next((part.answer for part in parts if part.answer is not None), None)
     # Each part may answer the same message. Its text and its file are needed once.
     attachments = tuple(dict.fromkeys(attachment for part in parts for attachment in part.attachments))
+    texts = [first.text] if first.trigger else [part.text for part in parts if part.text.strip()]
     return replace(
         first,
         update=parts[-1].update,
-        text=texts_joined([part.text for part in parts if part.text.strip()]),
+        text=texts_joined(texts),
         origin=speaking.origin,
         attachments=() if answer is not None else attachments,
         answer=answer,
@@ -365,7 +374,8 @@ class StoredReply:
     the growing answer; in files of earlier versions it is negative if the result of an edit was unknown.
     `parts` is the number of parts that were already sent, and `begun` the number of parts that may have been
     sent. `task` is the task whose result the reply contains.
-    `schedule` is the schedule that created the message. `language` is the language of the first message.
+    `schedule` is the schedule that created the message, `trigger` the trigger whose event it brings.
+    `language` is the language of the first message.
     """
 
     delivery: int
@@ -378,6 +388,7 @@ class StoredReply:
     parts: int = 0
     task: int = 0
     schedule: int = 0
+    trigger: str = ""
     buttons: Buttons = ()
     begun: int = 0
     language: Language = "en"

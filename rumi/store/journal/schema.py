@@ -35,7 +35,8 @@ CREATE TABLE messages (
     part_of  INTEGER,            -- the first message of the turn that it is a part of
     resumed  INTEGER NOT NULL DEFAULT 0,      -- how often its turn was resumed after the end of a process
     corrects INTEGER NOT NULL DEFAULT 0,      -- the message whose text it has replaced
-    asking   TEXT NOT NULL DEFAULT ''         -- the call of its turn that waits for a person's yes
+    asking   TEXT NOT NULL DEFAULT '',        -- the call of its turn that waits for a person's yes
+    event_of TEXT NOT NULL DEFAULT ''         -- the trigger whose event it brings
 );
 CREATE INDEX messages_open ON messages (chat) WHERE reply IS NULL;
 CREATE INDEX messages_of_reply ON messages (reply);
@@ -604,6 +605,7 @@ CREATE TABLE unreachable (
 );
 """,
     17: """
+ALTER TABLE messages ADD COLUMN event_of TEXT NOT NULL DEFAULT '';
 ALTER TABLE schedules ADD COLUMN checked TEXT NOT NULL DEFAULT '';
 ALTER TABLE schedules ADD COLUMN outcome TEXT NOT NULL DEFAULT '';
 ALTER TABLE schedules ADD COLUMN approval TEXT NOT NULL DEFAULT '';

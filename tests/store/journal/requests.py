@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from rumi.models.model import Message, ToolCall
 from rumi.platform.chat_ids import LOCAL, task_key
 from rumi.store import journal
+from rumi.store.journal.deliveries import accept_event
 from rumi.store.journal.extraction import mark_extracted
 from rumi.store.journal.forgetting import ExpiryCursor, expire_rows
 from rumi.store.journal.history import append_history, new_session, summarize
@@ -227,6 +228,7 @@ _REPLY: Final = built(FinalReply, messages=st.lists(st.integers(1, 9), min_size=
 
 SPECIAL: Final[Mapping[Step[Any, ..., Any], st.SearchStrategy[Run[Any]]]] = {
     accept_messages: st.builds(accept_messages, st.lists(_INCOMING, min_size=1, max_size=3).map(tuple)),
+    accept_event: asked(accept_event, message=_STORED, most_per_hour=st.integers(1, 3)),
     begin_turn: asked(begin_turn, retries=st.none()),
     settle: asked(settle, reply=_REPLY),
     add_task: st.builds(add_task, _TASK),

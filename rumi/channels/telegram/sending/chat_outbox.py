@@ -246,9 +246,9 @@ class ChatOutbox:
             if stored_reply.delivery > up_to:
                 continue
             if stored_reply.origin is None:
-                # No message of the reply came from Telegram; only results of tasks and of schedules are sent
-                # anyway, and not in the group's quiet hours.
-                if not (stored_reply.task or stored_reply.schedule):
+                # No message of the reply came from Telegram; only results of tasks, schedules and triggers
+                # are sent anyway, and not in the group's quiet hours.
+                if not (stored_reply.task or stored_reply.schedule or stored_reply.trigger):
                     continue
                 if self._quiet.left_s(self.chat):
                     self._holds = True
