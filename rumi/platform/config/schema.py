@@ -52,6 +52,9 @@ MOST_NOTE_CHARS = 2000
 _PROGRAM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}")
 IMAGE_SIZE = re.compile(r"[1-9][0-9]{1,3}x[1-9][0-9]{1,3}")
 _SERVER_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_HOST_PORT = re.compile(r"(?:\[[0-9A-Fa-f:.]{2,45}\]|[^\s/?#@\\%*:\[\]]{1,253}):([0-9]{1,5})")
+MOST_HOSTS = 64
+"""Maximum number of hosts that a server of tools may reach one by one."""
 
 
 def memory_bytes(size: str) -> int:
@@ -163,6 +166,12 @@ def _check_endpoint(endpoint: str) -> None:
         fine = False
     if not (fine and colon and port.isascii() and port.isdigit() and 0 < int(port) < 65536):
         raise ValueError("an exact ip:port, such as 127.0.0.1:8080 or [::1]:8080")
+
+
+def _check_host(where: str) -> None:
+    matched = _HOST_PORT.fullmatch(where)
+    if matched is None or not 0 < int(matched[1]) < 65536:
+        raise ValueError("one host and its port, such as api.example.org:443, without https:// and without *")
 
 
 def _check_listen(where: str) -> None:
@@ -762,7 +771,8 @@ class McpSection(Section):
     empty list means all. Results from a `trusted` server do not taint a chat: they do not count as untrusted
     content. `open_world = false` declares that the server's tools access only the server's own data. `max_kb`
     limits the size of one message from the server, `max_folder_mb` the total size of the files in the
-    server's folder.
+    server's folder. `hosts` are the hosts that a server in a sandbox may reach, each with its port;
+    `network = true` allows all hosts, and this machine too.
     """
 
     command: Annotated[str, _checked(_check_command)] = ""
@@ -775,11 +785,17 @@ class McpSection(Section):
     tools: tuple[Annotated[str, _checked(_check_word)], ...] = ()
     sandbox: bool = True
     network: bool = False
+    hosts: Annotated[tuple[Annotated[str, _checked(_check_host)], ...], Field(max_length=MOST_HOSTS)] = ()
     paths: tuple[Annotated[str, _checked(_check_path)], ...] = ()
     start_timeout_s: Annotated[float, Field(gt=0, le=600, allow_inf_nan=False)] = 30
     timeout_s: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 60
     max_kb: Annotated[int, Field(ge=16, le=100_000)] = 10_000
     max_folder_mb: Annotated[int, Field(ge=1, le=1_000_000)] = 1_000
+
+    @property
+    def reaches_hosts(self) -> bool:
+        """True if a server in a sandbox may reach other hosts."""
+        return self.network or bool(self.hosts)
 
     @property
     def max_bytes(self) -> int:
