@@ -35,7 +35,7 @@ HEAD_S: Final = 30.0
 """Maximum time for the head of a request, and between two requests of a connection, in seconds."""
 
 IDLE_S: Final = 3600.0
-"""Maximum time in which no byte passes, in either direction, in seconds. A web socket may be quiet for long."""
+"""Maximum time in which no byte passes in either direction, in seconds. Web sockets may be quiet for long."""
 
 _CHUNK: Final = 64 * 1024
 _AGAIN_S: Final = 0.1
@@ -220,24 +220,24 @@ class _Proxy:
                 with trio.fail_after(HEAD_S):
                     request = await _next(self._http, self._stream.receive_some)
             except trio.TooSlowError:
-                return
+                return None
             except h11.RemoteProtocolError as error:
                 await self._answer(error.error_status_hint, "This is not an HTTP request.")
-                return
+                return None
             if not isinstance(request, h11.Request):
-                return
+                return None
             try:
                 if request.method == b"CONNECT":
                     return await self._connect(request)
                 await self._forward(request)
             except FetchRefused as refused:
                 await self._answer(403, refused.message, b"Not allowed by Rumi")
-                return
+                return None
             except (FetchError, SetupError) as error:
                 await self._answer(502, error.text)
-                return
+                return None
             if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
-                return
+                return None
             self._http.start_next_cycle()
 
     async def _connect(self, request: h11.Request) -> None:
@@ -256,7 +256,9 @@ class _Proxy:
         """Send an unencrypted request to its host, and the answer back."""
         text = request.target.decode("latin-1")
         if not text.lower().startswith("http://"):
-            raise FetchRefused("This proxy takes CONNECT, and requests for an address that begins with http://.")
+            raise FetchRefused(
+                "This proxy takes CONNECT, and requests for an address that begins with http://."
+            )
         target = parse_target(text)
         host = host_of(target.host, target.port, is_ip=target.is_ip)
         far, through = await self._gateway.opened(host)
@@ -359,10 +361,7 @@ async def _next(http: h11.Connection, read: Any) -> Any:
 def _kept(headers: Any) -> _Headers:
     """Return the headers that are passed on: not those of the connection, nor those that it names."""
     named = {
-        word.strip().lower()
-        for name, value in headers
-        if name == b"connection"
-        for word in value.split(b",")
+        word.strip().lower() for name, value in headers if name == b"connection" for word in value.split(b",")
     }
     return [(name, value) for name, value in headers if name not in _HOP_BY_HOP | named]
 

@@ -1,15 +1,15 @@
 """A launcher that runs a program in a PID namespace, which always ends together with Rumi.
 
-This file is a program, not a module: `python -I -S namespaced.py PARENT GATEWAY LISTENERS PROGRAM…`. bubblewrap alone is not
-enough: the first process of its namespace has the server's uid, so the server could prevent that process from
-ending; and bubblewrap leaves a process behind if it is killed while it starts. The first process of the
-launcher's namespace is outside of bubblewrap's namespace. When that first process ends, the kernel kills all
-other processes in the launcher's namespace.
+This file is a program, not a module: `python -I -S namespaced.py PARENT GATEWAY LISTENERS PROGRAM…`.
+bubblewrap alone is not enough: the first process of its namespace has the server's uid, so the server could
+prevent that process from ending; and bubblewrap leaves a process behind if it is killed while it starts. The
+first process of the launcher's namespace is outside of bubblewrap's namespace. When that first process ends,
+the kernel kills all other processes in the launcher's namespace.
 
-With `GATEWAY`, the number of an inherited socket, the launcher also creates a network namespace that has only
-`lo`. It opens a listening socket at each of the addresses `LISTENERS` (`127.0.0.1:3128,[::1]:8123`) and passes
-these sockets to Rumi over `GATEWAY`: Rumi accepts the connections, so that the sandbox needs no process that
-forwards them, and none can remain. Without a gateway, `GATEWAY` is -1.
+With `GATEWAY`, the number of an inherited socket, the launcher also creates a network namespace that has
+only `lo`. It opens a listening socket at each of the addresses `LISTENERS`, such as
+`127.0.0.1:3128,[::1]:8123`, and passes these sockets to Rumi over `GATEWAY`. Rumi accepts the connections, so
+the sandbox needs no process that forwards them, and none can remain. Without a gateway, `GATEWAY` is -1.
 """
 
 import ctypes
@@ -37,7 +37,10 @@ def call(result: int) -> None:
 
 
 def enter_namespaces(*, network: bool) -> None:
-    """Enter a new mount namespace and, if `network`, network namespace; create a PID namespace for children."""
+    """Enter a new mount namespace, and create a PID namespace for the children.
+
+    With `network`, also enter a new network namespace.
+    """
     uid, gid = os.geteuid(), os.getegid()
     own = (CLONE_NEWUSER if uid else 0) | (CLONE_NEWNET if network else 0)
     call(libc.unshare(CLONE_NEWNS | CLONE_NEWPID | own))

@@ -53,7 +53,8 @@ class KnownServer:
     given; `notes` say what else of the list is left out. `pin` records the tool descriptions that the user
     has accepted; `earlier` is the pin from before this connection. `error` is the last error, and `why` its
     message. The event `settled` is set once a start has succeeded or failed; `starts` is the number of
-    successful ones. `asked` are the hosts that the server may not reach. `told` are the chats that know that it is starting (False), or the error (True).
+    successful ones. `asked` are the hosts that the server asked for and may not reach. `told` are the chats
+    that know that it is starting (False), or the error (True).
     """
 
     def __init__(
@@ -279,7 +280,10 @@ class McpServer(Actor[McpMessage]):
         """Open a connection and keep it until its session is lost."""
         try:
             await check_folder(self._settings, self._home, self._offload)
-            async with opened(self._settings, self._home, self._directory.asked) as (connection, start), trio.open_nursery() as own:
+            async with (
+                opened(self._settings, self._home, self._directory.asked) as (connection, start),
+                trio.open_nursery() as own,
+            ):
                 if self._settings.section.command:  # a remote server has no folder on this machine
                     own.start_soon(watch_folder, self._settings, self._home, self._offload)
                 await self._list(connection)
@@ -373,7 +377,9 @@ async def opened(
         raise late(settings, complaints.lines(), asked)
 
 
-def _connecting() -> "Callable[[ServerSettings, Path, Complaints, Asked], AbstractAsyncContextManager[Connection]]":
+def _connecting() -> (
+    "Callable[[ServerSettings, Path, Complaints, Asked], AbstractAsyncContextManager[Connection]]"
+):
     """Import the client library, which is slow, and return the function that connects. Blocks."""
     from rumi.agent.mcp.connection import connected
 

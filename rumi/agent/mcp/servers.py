@@ -206,7 +206,9 @@ class McpServers:
 
     def _audit_refusal(self, known: KnownServer, refusal: Refusal) -> None:
         """Write to the audit log that a server asked for a host that it may not reach, once for each host."""
-        self._audit(server=known.settings.name, state=known.state, refused=str(refusal.address or refusal.host))
+        self._audit(
+            server=known.settings.name, state=known.state, refused=str(refusal.address or refusal.host)
+        )
 
     def _audit_state(self, known: KnownServer) -> None:
         """Write a changed server state to the audit log."""
@@ -300,10 +302,16 @@ async def try_once(settings: ServerSettings, home: Path, *, accept: bool) -> Kno
     Raises:
         McpError: The server cannot be used.
     """
-    known, accepted, offload = KnownServer(settings), AcceptedTools(home), Threads()
+    known = KnownServer(settings)
+    await try_known(known, home, accept=accept)
+    return known
+
+
+async def try_known(known: KnownServer, home: Path, *, accept: bool) -> None:
+    """Do the same as `try_once` for a server that keeps what it asked for, also if it cannot be used."""
+    settings, accepted, offload = known.settings, AcceptedTools(home), Threads()
     async with opened(settings, home / FOLDER / settings.name, known.asked) as (connection, _):
         await take_tools(known, connection, accepted, offload)
         if accept:
             left_out = {name: str(why) for name, why in known.unusable.items()}
             known.pin = await offload(partial(accepted.accept, settings, known.tools, left_out))
-    return known
