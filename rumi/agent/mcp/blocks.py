@@ -46,8 +46,8 @@ _REFERENCE: Final = re.compile(
 _INPUT: Final = re.compile(r"\$\{(?:input|prompt|user_config|secret|secrets)[:.]([\w.-]+)\}")
 _PLACEHOLDER: Final = re.compile(
     r"<[^<>]{1,80}>|\[(?:your|insert|add|enter|my)\b[^\]]{0,80}\]|(?:\b|_)your[-_. ]|x{4,}|_here\b"
-    r"|\bplaceholder\b|\b(?:replace|change)[-_ ]?(?:me|this|with)\b|\bexample\.(?:com|org|net)\b|\byour[a-z]*\b"
-    r"|…|\.{3,}|\*{3,}",
+    r"|\bplaceholder\b|\b(?:replace|change)[-_ ]?(?:me|this|with)\b|\bexample\.(?:com|org|net)\b"
+    r"|\byour[a-z]*\b|…|\.{3,}|\*{3,}",
     re.IGNORECASE,
 )
 _SECRET_EXAMPLE: Final = re.compile(

@@ -83,16 +83,17 @@ class Gateway:
         self, nursery: trio.Nursery, listening: trio.SocketListener, listener: Listener
     ) -> None:
         while True:
-            slot = object()
-            await self._connections.acquire_on_behalf_of(slot)
             try:
                 stream = await listening.accept()
             except OSError:  # too many open files: the connection stays in the queue
-                self._connections.release_on_behalf_of(slot)
                 await trio.sleep(_AGAIN_S)
                 continue
+            # Taken after `accept`: a listener that nobody uses must not hold a slot.
+            slot = object()
+            try:
+                await self._connections.acquire_on_behalf_of(slot)
             except BaseException:
-                self._connections.release_on_behalf_of(slot)
+                await trio.aclose_forcefully(stream)
                 raise
             nursery.start_soon(self._handle, stream, listener, slot)
 
