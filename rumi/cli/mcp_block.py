@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rumi.cli import run_async
+from rumi.cli.mcp_servers import absolute_command, missing_paths, servers_of
 from rumi.cli.printing import confirm, echo
 from rumi.cli.speaking import say, tr, translate
 from rumi.errors import RumiError, UsageError
@@ -32,7 +33,6 @@ def add_block(file: str, name: str, more: Mapping[str, Any], *, yes: bool) -> No
         UsageError: The file has no server, or one of them could not be added.
     """
     from rumi.agent.mcp.blocks import read_block
-    from rumi.cli.mcp import servers_of
     from rumi.platform.home import Home
 
     found = read_block(_text(file), name)
@@ -97,7 +97,6 @@ def _add(server: "BlockServer", more: Mapping[str, Any], home: "Home", *, yes: b
     Raises:
         RumiError: The server cannot be added.
     """
-    from rumi.cli.mcp import absolute_command, missing_paths
     from rumi.platform.config.editing import set_keys, set_variables
 
     if server.trouble is not None:
@@ -144,7 +143,7 @@ def _set(home: "Home", name: str, key: str, value: object) -> None:
 
 
 def _named_hosts(server: "BlockServer", keys: Mapping[str, Any]) -> list[str]:
-    from rumi.agent.mcp.blocks import named_hosts
+    from rumi.agent.mcp.hosts import named_hosts
 
     return named_hosts([*keys.get("args", ()), *keys.get("env", {}).values()])
 
@@ -156,24 +155,27 @@ def _allow(
 
     Where nobody can answer, only say how to allow each host.
     """
-    from rumi.cli.mcp import servers_of
 
     section = servers_of()[1][name].section
     chosen = []
     for host in hosts:
         if host in section.hosts:
             continue
-        asked = (
-            tr("It names {host}. May it reach {host}?", host=host)
-            if named
-            else tr("It asked for {host}. May it reach {host}?", host=host)
-        )
         if yes:
             say("  It may reach {host}.", host=host)
-        elif not (asks and sys.stdin.isatty()):
-            say("  It needs {host}. Allow it: rumi mcp allow {name} {host}", host=host, name=name)
+        elif asks and sys.stdin.isatty():
+            asked = (
+                tr("It names {host}. May it reach that?", host=host)
+                if named
+                else tr("It asked for {host}. May it reach that?", host=host)
+            )
+            if not confirm(asked, err=True):
+                continue
+        elif named:
+            say("  It names {host}. To allow that: rumi mcp allow {name} {host}", host=host, name=name)
             continue
-        elif not confirm(asked, err=True):
+        else:
+            say("  It asked for {host}. To allow that: rumi mcp allow {name} {host}", host=host, name=name)
             continue
         chosen.append(host)
     if chosen:
@@ -203,7 +205,6 @@ def _once(name: str, home: "Home") -> "tuple[KnownServer, RumiError | None]":
     from rumi.agent.mcp.messages import McpError
     from rumi.agent.mcp.server import KnownServer
     from rumi.agent.mcp.servers import try_known
-    from rumi.cli.mcp import servers_of
 
     known = KnownServer(_startable(servers_of()[1][name], home))
 

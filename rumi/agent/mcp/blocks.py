@@ -7,18 +7,16 @@ wherever it stands. Nothing is dropped silently: what Rumi does not take over is
 import json
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-from rumi.agent.mcp.hosts import host_of
-from rumi.agent.mcp.launchers import CONTAINERS
+from rumi.agent.mcp.launchers import CONTAINERS, packaged
+from rumi.platform.config.schema import SECRET_HEADER, SECRET_VARIABLE
 from rumi.texts import Text
-from rumi.web.messages import FetchRefused
-from rumi.web.url import parse_target
 
 MOST_BYTES: Final = 1_000_000
 """Maximum size of a text that is searched for servers, in bytes."""
@@ -57,15 +55,8 @@ _SECRET_EXAMPLE: Final = re.compile(
 
 _FOLDER: Final = re.compile(
     r"(?:/path/to|/absolute/path|/full/path|/your/|path[/\\]to[/\\]|/Users/(?:username|user|you|your|me|yourname)\b"
-    r"|/home/(?:username|user|you|your|yourname)\b|[A-Za-z]:[\\/]|\$\{(?:workspaceFolder|userHome|cwd|HOME)\})"
+    r"|/home/(?:username|user|you|your|yourname)\b|(?<![A-Za-z])[A-Za-z]:[\\/]|\$\{(?:workspaceFolder|userHome|cwd|HOME)\})"
 )
-_SECRET: Final = re.compile(r"key|token|secret|passw|credential|auth|cookie", re.IGNORECASE)
-_URL: Final = re.compile(r"\b(?P<scheme>[a-z][a-z0-9+.-]{1,20})://(?:[^\s/@\"']*@)?(?P<host>[^\s/?#,\"']+)")
-_PORTS: Final = {
-    "http": 80, "https": 443, "ws": 80, "wss": 443, "redis": 6379, "rediss": 6379, "postgres": 5432,
-    "postgresql": 5432, "mysql": 3306, "mongodb": 27017, "amqp": 5672, "bolt": 7687, "neo4j": 7687,
-    "imap": 143, "imaps": 993, "smtp": 587, "smtps": 465, "ldap": 389, "ldaps": 636, "clickhouse": 9000,
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,45 +75,61 @@ class BlockServer:
     notes: tuple[Text, ...] = ()
     trouble: Text | None = None
     is_container: bool = False
+    has_examples: bool = False
 
 
 def read_block(text: str, name: str = "") -> list[BlockServer]:
     """Return the servers in a text: JSON with or without comments, or a README with such JSON in it.
 
-    `name` is that of a single server without one. Of several ways to start one server, the first is taken
-    that is not a container; the others are in its notes. An empty list means that there is no server.
+    `name` is that of a single server without one. A README shows several ways to start one server: the first
+    is taken that is not a container and has no example to replace, and the others are in its notes. An empty
+    list means that there is no server.
     """
-    ways: dict[str, list[BlockServer]] = {}
+    ways: list[list[BlockServer]] = []
     for value in _values(text[:MOST_BYTES].translate(_QUOTES)):
+        before = len(ways)
         for called, server in _servers(value, name):
-            if len(ways) < MOST_SERVERS or called in ways:
-                ways.setdefault(called, []).append(_read(called, server))
-    found = []
-    for several in ways.values():
-        chosen = next((one for one in several if not one.is_container and one.trouble is None), several[0])
-        others = list(dict.fromkeys(_shown(one) for one in several if _shown(one) != _shown(chosen)))
-        note = Text(
-            "The text has other ways to start it, which were left out: {ways}", ways="; ".join(others)
-        )
-        found.append(_noted(chosen, note) if others else chosen)
-    return found
+            read = _read(called, server)
+            # Two servers of one block are two servers; the same one in two blocks is shown in two ways.
+            same = next((group for group in ways[:before] if any(_is_same(read, one) for one in group)), None)
+            if same is not None:
+                same.append(read)
+            elif len(ways) < MOST_SERVERS:
+                ways.append([read])
+    return [_chosen(group) for group in ways]
 
 
-def named_hosts(words: Iterable[str]) -> list[str]:
-    """Return the hosts, as `HOST:PORT`, of the addresses in arguments and values of variables."""
-    found: dict[str, None] = {}
-    for word in words:
-        for matched in _URL.finditer(word):
-            authority, port = matched["host"], _PORTS.get(matched["scheme"])
-            try:
-                target = parse_target(f"http://{authority}/")
-            except FetchRefused:
-                continue
-            has_port = re.search(r":\d{1,5}$", authority) is not None
-            if has_port or port is not None:
-                used = target.port if has_port else port or target.port
-                found[str(host_of(target.host, used, is_ip=target.is_ip))] = None
-    return list(found)
+def _chosen(group: Sequence[BlockServer]) -> BlockServer:
+    """Return the way that is taken of several ways to start one server, under the first name."""
+    best = min(group, key=_rank)
+    name = next((one.name for one in group if one.name), "")
+    if best.name != name:
+        trouble = None if not best.name else best.trouble
+        best = replace(best, name=name, trouble=trouble)
+    others = [way for way in dict.fromkeys(map(_shown, group)) if way != _shown(best)]
+    note = Text("The text has other ways to start it, which were left out: {ways}", ways="; ".join(others))
+    return replace(best, notes=(*best.notes, note)) if others else best
+
+
+def _rank(server: BlockServer) -> tuple[bool, bool, bool, bool]:
+    url = str(server.keys.get("url", ""))
+    starts_by_hand = url.startswith(("http://127.0.0.1", "http://localhost"))
+    return bool(server.trouble and server.name), server.is_container, starts_by_hand, server.has_examples
+
+
+def _is_same(one: BlockServer, other: BlockServer) -> bool:
+    return one.name == other.name or _starts(one) == _starts(other)
+
+
+def _starts(server: BlockServer) -> str:
+    """Return what a server's command starts: its package, module or program, or its address."""
+    command, args = str(server.keys.get("command", "")), [*server.keys.get("args", ())]
+    if not command:
+        return str(server.keys.get("url", ""))
+    if "-m" in args[:-1] and Path(command).name.startswith("python"):
+        return str(args[args.index("-m") + 1]).replace("_", "-")
+    package = packaged(Path(command).name, args)
+    return package or Path(command).name.replace("_", "-")
 
 
 def _values(text: str) -> Iterator[Any]:
@@ -204,13 +211,6 @@ def name_of(text: str) -> str:
     return plain[:_MOST_NAME].rstrip("-_")
 
 
-def _noted(server: BlockServer, *notes: Text) -> BlockServer:
-    return BlockServer(
-        server.name, server.keys, server.missing, server.secrets, (*server.notes, *notes), server.trouble,
-        server.is_container,
-    )  # fmt: skip
-
-
 def _shown(server: BlockServer) -> str:
     words = [str(server.keys.get("command") or ""), *server.keys.get("args", ())]
     return str(server.keys.get("url") or shlex.join(words))
@@ -245,7 +245,7 @@ class _Reading:
         scheme, space, rest = value.strip().partition(" ")
         if space and scheme in ("Bearer", "Basic", "Token", "ApiKey"):
             return f"{scheme} {self._secret(own, rest)}"
-        if not value.strip() or _SECRET.search(of):
+        if not value.strip() or (SECRET_VARIABLE if variable else SECRET_HEADER).search(of):
             return self._secret(own, value.strip())
         return self._needed(own) if _PLACEHOLDER.search(value) else value
 
@@ -280,6 +280,7 @@ def _read(called: str, server: Mapping[str, Any]) -> BlockServer:
     words, environment = _words(server)
     url = next((str(server[key]) for key in _URLS if isinstance(server.get(key), str)), "")
     trouble = None
+    placeholders: list[str] = []
     if words and (bridged := _bridged(words)) is not None:
         url, headers = bridged
         reading.note("{command} is not needed: Rumi connects to the address itself.", command="mcp-remote")
@@ -328,6 +329,7 @@ def _read(called: str, server: Mapping[str, Any]) -> BlockServer:
         tuple(reading.notes),
         trouble,
         bool(words) and Path(words[0]).name in CONTAINERS,
+        bool(placeholders),
     )
 
 

@@ -125,6 +125,11 @@ def telling(lines: Sequence[str]) -> str:
 _Advise = Callable[["re.Match[str]", ServerSettings], Text | None]
 
 
+def is_unreached(text: str) -> bool:
+    """Return True if a text says that a host was not reached."""
+    return any(pattern.search(text) for pattern, advise in _RULES if advise is _network)
+
+
 def advice_on(settings: ServerSettings, lines: Sequence[str], asked: Asked | None = None) -> Text | None:
     """Return what the user can do about a failure, judged by the server's last lines; None if unknown.
 
@@ -325,6 +330,8 @@ _RULES: Final[tuple[tuple["re.Pattern[str]", _Advise], ...]] = (
             "no such host",
             "dial tcp",
             "All connection attempts failed",
+            "Connect call failed",
+            r"(?:could not|cannot|can't|unable to|failed to) connect to\b",
             "Max retries exceeded",
             "Address family not supported",
             "Failed to fetch",

@@ -6,7 +6,7 @@ proxies connect to the listener of an allowed host. Each request is judged by it
 """
 
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
@@ -14,15 +14,13 @@ import h11
 import httpcore
 import trio
 
-from rumi.agent.mcp.hosts import Asked, Host, Listener, Refusal, allowed_by, host_of, listeners_for, read_host
+from rumi.agent.mcp.hosts import Asked, Listener, Refusal, allowed_by, listeners_for
 from rumi.agent.mcp.messages import ServerSettings
-from rumi.agent.mcp.outbound import Outbound, credentials
 from rumi.errors import RumiError
 from rumi.platform.http import close
 from rumi.platform.proxies import SetupError
-from rumi.web.addresses import read_address
 from rumi.web.messages import FetchError, FetchRefused
-from rumi.web.resolver import Resolver
+from rumi.web.outbound import Host, Outbound, credentials, host_of, read_host
 from rumi.web.url import parse_target
 
 MOST_CONNECTIONS: Final = 64
@@ -51,12 +49,20 @@ _Headers = list[tuple[bytes, bytes]]
 class Gateway:
     """The way out of one server's sandbox. Refusals are recorded in `asked`."""
 
-    def __init__(self, settings: ServerSettings, asked: Asked, resolver: Resolver | None = None) -> None:
-        """Raises `FetchRefused` if the configuration has an entry that is not a host and a port."""
+    def __init__(
+        self,
+        settings: ServerSettings,
+        asked: Asked,
+        outbound: Callable[[Collection[Host]], Outbound] = Outbound,
+    ) -> None:
+        """`outbound` makes what opens connections to the allowed hosts.
+
+        Raises `FetchRefused` if the configuration has an entry that is not a host and a port.
+        """
         self._name = settings.name
         self._allowed = allowed_by(settings.section)
         self._asked = asked
-        self._outbound = Outbound(self._allowed, resolver)
+        self._outbound = outbound(self._allowed)
         self._connections = trio.CapacityLimiter(MOST_CONNECTIONS)
         self.listeners: Sequence[Listener] = listeners_for(self._allowed)
 
@@ -132,7 +138,7 @@ class Gateway:
         try:
             return await self._outbound.connect(host, scheme)
         except FetchRefused as refused:
-            if read_address(refused.address) is None:
+            if not refused.address:
                 raise
             refusal = Refusal(host, Host(refused.address, host.port, is_ip=True))
             self._asked.refuse(refusal)

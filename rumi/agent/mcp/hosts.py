@@ -8,53 +8,36 @@ from typing import Final
 from rumi.platform.config.schema import McpSection
 from rumi.texts import Text
 from rumi.web.messages import FetchRefused
+from rumi.web.outbound import LOOPBACK, Host, host_of, read_host
 from rumi.web.url import parse_target
 
-LOOPBACK: Final = "127.0.0.1"
 MOST_REMEMBERED: Final = 32
 """Maximum number of different hosts that are remembered for a server."""
 
 _PROXY_PORT: Final = 3128
-_AUTHORITY: Final = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s/?#@\\%*:\[\]]{1,253}):(?P<port>[0-9]{1,5})")
+_URL: Final = re.compile(r"\b(?P<scheme>[a-z][a-z0-9+.-]{1,20})://(?:[^\s/@\"']*@)?(?P<host>[^\s/?#,\"']+)")
+_PORTS: Final = {
+    "http": 80, "https": 443, "ws": 80, "wss": 443, "redis": 6379, "rediss": 6379, "postgres": 5432,
+    "postgresql": 5432, "mysql": 3306, "mongodb": 27017, "amqp": 5672, "bolt": 7687, "neo4j": 7687,
+    "imap": 143, "imaps": 993, "smtp": 587, "smtps": 465, "ldap": 389, "ldaps": 636, "clickhouse": 9000,
+}  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
-    """A host and a port. `name` is in small letters and ASCII, without brackets and without a dot at its end.
-
-    `localhost` is `127.0.0.1`, so it needs no resolver.
-    """
-
-    name: str
-    port: int
-    is_ip: bool = False
-
-    def __str__(self) -> str:
-        return f"[{self.name}]:{self.port}" if ":" in self.name else f"{self.name}:{self.port}"
-
-    @property
-    def is_loopback(self) -> bool:
-        """True for an address of this machine itself."""
-        return self.is_ip and (self.name.startswith("127.") or self.name == "::1")
-
-
-def host_of(name: str, port: int, *, is_ip: bool) -> Host:
-    """Return the host of a parsed URL."""
-    name = name.removesuffix(".")
-    return Host(LOOPBACK, port, is_ip=True) if name == "localhost" else Host(name, port, is_ip)
-
-
-def read_host(text: str) -> Host:
-    """Read a `HOST:PORT`, as the configuration and the request CONNECT have it.
-
-    Raises:
-        FetchRefused: The text is not a host and a port.
-    """
-    matched = _AUTHORITY.fullmatch(text)
-    if matched is None or not 0 < int(matched["port"]) < 65536:
-        raise FetchRefused("This is not a host with a port.", "Example: api.example.org:443")
-    target = parse_target(f"https://{text}/")
-    return host_of(target.host, target.port, is_ip=target.is_ip)
+def named_hosts(words: Iterable[str]) -> list[str]:
+    """Return the hosts, as `HOST:PORT`, of the addresses in arguments and values of variables."""
+    found: dict[str, None] = {}
+    for word in words:
+        for matched in _URL.finditer(word):
+            authority, port = matched["host"], _PORTS.get(matched["scheme"])
+            try:
+                target = parse_target(f"http://{authority}/")
+            except FetchRefused:
+                continue
+            has_port = re.search(r":\d{1,5}$", authority) is not None
+            if has_port or port is not None:
+                used = target.port if has_port else port or target.port
+                found[str(host_of(target.host, used, is_ip=target.is_ip))] = None
+    return list(found)
 
 
 def allowed_by(section: McpSection) -> tuple[Host, ...]:

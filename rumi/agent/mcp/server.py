@@ -5,7 +5,7 @@ A lost connection crashes the actor, so that its supervisor restarts it with a n
 
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -16,8 +16,8 @@ import trio
 
 from actors import Actor, Refused, answers
 from rumi.agent.mcp.complaints import Complaints
-from rumi.agent.mcp.failures import SessionLost, late
-from rumi.agent.mcp.hosts import Asked, Refusal
+from rumi.agent.mcp.failures import SessionLost, is_unreached, late
+from rumi.agent.mcp.hosts import Asked, Refusal, allowed_by, named_hosts
 from rumi.agent.mcp.messages import (
     CallOutcome,
     CallTool,
@@ -35,11 +35,15 @@ from rumi.platform.threads import Offload
 from rumi.platform.untrusted_text import one_line
 from rumi.sandbox.workspace import measure
 from rumi.texts import Text
+from rumi.web.outbound import read_host
 
 MOST_NAMED: Final = 5
 """Maximum number of withheld tools that the status names."""
 
 MOST_NAME_CHARS: Final = 60
+
+MOST_READ: Final = 10_000
+"""Maximum number of characters of a result that are searched for an error of the network."""
 
 LIST_S: Final = 10.0
 """Maximum time for a running server to list its tools again after they have changed, in seconds."""
@@ -244,19 +248,20 @@ class McpServer(Actor[McpMessage]):
         asked = self._directory.asked
         before = asked.count
 
-        def refused() -> tuple[Text, ...]:
-            return tuple(one.text(self._settings.name) for one in asked.since(before)[-MOST_NAMED:])
+        def refused(texts: Iterable[str] = ()) -> tuple[Text, ...]:
+            found = asked.since(before) or unreached(self._settings, texts)
+            return tuple(one.text(self._settings.name) for one in found[-MOST_NAMED:])
 
         try:
             with trio.move_on_after(seconds):
                 outcome = await connection.call(message.tool, message.arguments, message.progress)
-                return replace(outcome, refused=refused())
+                return replace(outcome, refused=refused(part.text for part in outcome.parts))
             raise McpError("The server did not answer within {late}.", late=f"{seconds:g} s")
         except SessionLost:
             raise
         except McpError as error:
             error.called = True
-            error.refused = refused()
+            error.refused = refused([getattr(error, "words", "")])
             raise
 
     def _renew(self, connection: Connection) -> None:
@@ -325,6 +330,20 @@ class McpServer(Actor[McpMessage]):
         if state in ("ready", "failed"):
             known.settled.set()
         self._on_state_change(known)
+
+
+def unreached(settings: ServerSettings, texts: Iterable[str]) -> tuple[Refusal, ...]:
+    """Return the loopback addresses that a server's configuration names and that it may not reach.
+
+    Programs use no proxy for these, so the gateway does not see that they were asked for. The result is empty
+    unless one of the `texts` of the server says that a host was not reached.
+    """
+    section = settings.section
+    if section.network or not section.sandbox or not any(is_unreached(text[:MOST_READ]) for text in texts):
+        return ()
+    hosts = map(read_host, named_hosts([*section.args, *settings.env.values()]))
+    allowed = allowed_by(section)
+    return tuple(Refusal(host) for host in hosts if host.is_loopback and host not in allowed)
 
 
 async def take_tools(

@@ -37,8 +37,8 @@ _LEAST_MEMORY = 6 * 1024**2
 _PROVIDER_AND_NAME = re.compile(rf"({'|'.join(SCHEMES)}):\S+")
 _VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)|\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _MCP_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,23}")
-_SECRET_VARIABLE = re.compile(r"key|token|secret|passw|credential", re.IGNORECASE)
-_SECRET_HEADER = re.compile(r"key|token|secret|passw|auth|cookie", re.IGNORECASE)
+SECRET_VARIABLE = re.compile(r"key|token|secret|passw|credential", re.IGNORECASE)
+SECRET_HEADER = re.compile(r"key|token|secret|passw|auth|cookie", re.IGNORECASE)
 PYTHON_PACKAGES = ("pytest", "numpy", "pandas", "matplotlib", "requests", "openpyxl")
 _VERSION = r"(?:===?|[<>~!]=|[<>])[A-Za-z0-9][A-Za-z0-9.*+!_-]*"
 _PACKAGE = re.compile(
@@ -259,7 +259,7 @@ def _check_header(name: str) -> None:
 
 def _check_mcp_url(url: str) -> None:
     plain, _, query = url.partition("?")
-    if any(_SECRET_VARIABLE.search(name) for name in re.findall(r"([^=&]+)=", query)):
+    if any(SECRET_VARIABLE.search(name) for name in re.findall(r"([^=&]+)=", query)):
         raise ValueError("an address without a secret, which belongs into `headers` as $VAR")
     if url:
         _check_url(plain)
@@ -811,7 +811,7 @@ class McpSection(Section):
     def _one_way(self) -> "McpSection":
         if bool(self.command) == bool(self.url):
             raise ValueError("a server with a `command` or with a `url`, one of them")
-        for table, secret in ((self.env, _SECRET_VARIABLE), (self.headers, _SECRET_HEADER)):
+        for table, secret in ((self.env, SECRET_VARIABLE), (self.headers, SECRET_HEADER)):
             for name, value in table.items():
                 if secret.search(name) and not references(value):
                     raise ValueError(f"a reference such as $MY_KEY for the secret {name}")

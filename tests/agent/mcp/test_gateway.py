@@ -12,9 +12,10 @@ import trio
 
 from rumi.agent.mcp import gateway as gateway_module
 from rumi.agent.mcp.gateway import MOST_CONNECTIONS, MOST_HEAD_BYTES, Gateway
-from rumi.agent.mcp.hosts import Asked, Host, etc_hosts, host_of, listeners_for, read_host
+from rumi.agent.mcp.hosts import Asked, etc_hosts, listeners_for
 from rumi.platform.config.schema import McpSection
 from rumi.web.messages import FetchRefused
+from rumi.web.outbound import Host, Outbound, host_of, read_host
 from tests.agent.mcp.world import fake
 from tests.fakes.proxy_servers import serve_proxy
 
@@ -72,7 +73,7 @@ class World:
     def __init__(self, hosts: Sequence[str], names: Names | None) -> None:
         self.asked = Asked()
         settings = fake(hosts=tuple(hosts), name="weather")
-        self.gateway = Gateway(settings, self.asked, names)
+        self.gateway = Gateway(settings, self.asked, partial(Outbound, resolver=names))
         self.ports: list[int] = []
         self._opened: list[trio.SocketStream] = []
 

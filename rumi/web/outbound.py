@@ -1,21 +1,23 @@
-"""Connections to the hosts that a server may reach: by the guard, or through the proxy of this machine."""
+"""Connections to hosts that the user has named: by the guard, or through the proxy of this machine."""
 
 import base64
+import re
 import ssl
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
 import httpcore
 import trio
 
-from rumi.agent.mcp.hosts import Host
 from rumi.platform.http import Tls, close
 from rumi.platform.proxies import PORTS, Proxy, proxies
 from rumi.web.guard import AddressGuard
-from rumi.web.messages import FetchError
+from rumi.web.messages import FetchError, FetchRefused
 from rumi.web.network import GuardedNetwork
 from rumi.web.resolver import Resolver, SystemResolver
+from rumi.web.url import parse_target
 
 CONNECT_S: Final = 20.0
 """Maximum time to open a connection, with the lookup of the name and the answer of a proxy, in seconds."""
@@ -23,9 +25,51 @@ CONNECT_S: Final = 20.0
 MOST_ANSWER_BYTES: Final = 16 * 1024
 """Maximum size of a proxy's answer to CONNECT, in bytes."""
 
+LOOPBACK: Final = "127.0.0.1"
+_AUTHORITY: Final = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s/?#@\\%*:\[\]]{1,253}):(?P<port>[0-9]{1,5})")
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A host and a port. `name` is in small letters and ASCII, without brackets and without a dot at its end.
+
+    `localhost` is `127.0.0.1`, so it needs no resolver.
+    """
+
+    name: str
+    port: int
+    is_ip: bool = False
+
+    def __str__(self) -> str:
+        return f"[{self.name}]:{self.port}" if ":" in self.name else f"{self.name}:{self.port}"
+
+    @property
+    def is_loopback(self) -> bool:
+        """True for an address of this machine itself."""
+        return self.is_ip and (self.name.startswith("127.") or self.name == "::1")
+
+
+def host_of(name: str, port: int, *, is_ip: bool) -> Host:
+    """Return the host of a parsed URL."""
+    name = name.removesuffix(".")
+    return Host(LOOPBACK, port, is_ip=True) if name == "localhost" else Host(name, port, is_ip)
+
+
+def read_host(text: str) -> Host:
+    """Read a `HOST:PORT`, as the configuration and the request CONNECT have it.
+
+    Raises:
+        FetchRefused: The text is not a host and a port.
+    """
+    matched = _AUTHORITY.fullmatch(text)
+    if matched is None or not 0 < int(matched["port"]) < 65536:
+        raise FetchRefused("This is not a host with a port.", "Example: api.example.org:443")
+    target = parse_target(f"https://{text}/")
+    return host_of(target.host, target.port, is_ip=target.is_ip)
+
 
 class Outbound:
-    """Opens connections to the hosts of one server.
+    """Opens connections to the `allowed` hosts; the caller compares the hosts.
 
     A name is resolved by the guard at each connection, and the connection goes to the address that was
     checked. Private addresses are refused unless `allowed` has the address itself. If the environment names a
