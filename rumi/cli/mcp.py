@@ -345,8 +345,11 @@ def _warn_of_folders(settings: "ServerSettings", root: Path) -> None:
 
     for one in hidden_folders(settings, root):
         say(
-            "Its sandbox does not have {path_name}. To give it to the server: --path {path_name}",
+            "Its sandbox does not have {path_name}. To give it to the server: rumi mcp allow {name} "
+            "--path {folder}",
             path_name=one.path,
+            folder=one.path,
+            name=settings.name,
             err=True,
         )
 

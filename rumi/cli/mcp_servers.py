@@ -75,7 +75,9 @@ def missing_paths(
                 say("It may read and change {folder}.", folder=folder, err=True)
         else:
             say(
-                "Its sandbox does not have {path_name}. To give it to the server: --path {folder}",
+                "Its sandbox does not have {path_name}. To give it to the server: rumi mcp allow {name} "
+                "--path {folder}",
+                name=name,
                 path_name=one.path,
                 folder=folder,
                 err=True,

@@ -44,9 +44,7 @@ def environment() -> str:
 
 
 def main() -> None:
-    """Answer requests until the input ends. With a word, ask for that address before."""
-    if len(sys.argv) > 1:
-        print(get(sys.argv[1]), file=sys.stderr)
+    """Answer requests until the input ends."""
     for line in sys.stdin:
         asked = json.loads(line)
         params = asked.get("params", {})

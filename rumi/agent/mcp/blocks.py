@@ -23,6 +23,7 @@ MOST_BYTES: Final = 1_000_000
 
 MOST_SERVERS: Final = 50
 _MOST_DEPTH: Final = 8
+_MOST_WAYS, _MOST_SHOWN = 3, 100
 _MOST_NAME: Final = 24
 
 _FENCE: Final = re.compile(r"^[ \t>]*(`{3,}|~{3,})[^\n]*\n(?P<block>.*?)^[ \t>]*\1[`~]*[ \t]*$", re.M | re.S)
@@ -107,7 +108,9 @@ def _chosen(group: Sequence[BlockServer]) -> BlockServer:
         trouble = None if not best.name else best.trouble
         best = replace(best, name=name, trouble=trouble)
     others = [way for way in dict.fromkeys(map(_shown, group)) if way != _shown(best)]
-    note = Text("The text has other ways to start it, which were left out: {ways}", ways="; ".join(others))
+    shown = [way[:_MOST_SHOWN] for way in others[:_MOST_WAYS]]
+    ways = "; ".join([*shown, *(["…"] if len(others) > _MOST_WAYS else [])])
+    note = Text("The text has other ways to start it, which were left out: {ways}", ways=ways)
     return replace(best, notes=(*best.notes, note)) if others else best
 
 
@@ -118,7 +121,7 @@ def _rank(server: BlockServer) -> tuple[bool, bool, bool, bool]:
 
 
 def _is_same(one: BlockServer, other: BlockServer) -> bool:
-    return one.name == other.name or _starts(one) == _starts(other)
+    return bool(one.name and one.name == other.name) or _starts(one) == _starts(other)
 
 
 def _starts(server: BlockServer) -> str:
@@ -128,6 +131,9 @@ def _starts(server: BlockServer) -> str:
         return str(server.keys.get("url", ""))
     if "-m" in args[:-1] and Path(command).name.startswith("python"):
         return str(args[args.index("-m") + 1]).replace("_", "-")
+    if server.is_container:
+        images = [word for word in args if re.fullmatch(r"[\w.-]+(?:/[\w.-]+)+(?::[\w.-]+)?", word)]
+        return images[-1] if images else shlex.join(args)
     package = packaged(Path(command).name, args)
     return package or Path(command).name.replace("_", "-")
 

@@ -22,6 +22,12 @@ def one(**server: object) -> BlockServer:
     return only(json.dumps({"mcpServers": {"s": server}}))
 
 
+def is_valid(server: BlockServer) -> None:
+    """The configuration takes the keys."""
+    keys = {key: tuple(value) if isinstance(value, list) else value for key, value in server.keys.items()}
+    McpSection.model_validate(keys)
+
+
 def notes(server: BlockServer) -> str:
     return "\n".join(server.notes)
 
@@ -155,8 +161,8 @@ def test_a_real_secret_goes_into_env_and_nowhere_else() -> None:
         "X-Mode": "a",
     }
     assert (remote.secrets, remote.missing) == ({"S_AUTHORIZATION": "4f9Zq81LmPq"}, ("S_X_API_KEY",))
-    McpSection.model_validate_json(json.dumps(server.keys))
-    McpSection.model_validate_json(json.dumps(remote.keys))
+    is_valid(server)
+    is_valid(remote)
 
 
 @pytest.mark.parametrize(
@@ -210,7 +216,7 @@ def test_keys_of_other_programs_are_taken_over(server: dict[str, object], key: s
 def test_what_is_left_out_is_named(more: dict[str, object], said: str) -> None:
     server = one(command="x", **more)
     assert said in notes(server)
-    McpSection.model_validate_json(json.dumps(server.keys))
+    is_valid(server)
 
 
 @pytest.mark.parametrize("off", [{"disabled": True}, {"enabled": False}])
@@ -252,7 +258,7 @@ def test_of_several_ways_the_one_without_container_and_example_is_taken() -> Non
     [("mcp-server-time", "time", "uvx"), ("mcp-server-git", "git", "uvx")],
 )
 def test_real_readmes_are_read_as_they_stand(package: str, name: str, command: str) -> None:
-    readme = importlib.metadata.metadata(package).get_payload()
+    readme = importlib.metadata.metadata(package).json["description"]
     server = only(str(readme))
     assert (server.name, server.keys) == (name, {"command": command, "args": [package]})
 

@@ -25,10 +25,9 @@ pytestmark = pytest.mark.bubblewrap
 REACHING = FAKE.with_name("reaching_mcp_server.py")
 
 
-def reaching(*hosts: str, words: tuple[str, ...] = (), **more: object) -> ServerSettings:
+def reaching(*hosts: str, network: bool = False) -> ServerSettings:
     """Return the settings of a server that reaches hosts."""
-    args = (str(REACHING), *words)
-    return made(name="weather", command=sys.executable, args=args, hosts=hosts, **more)
+    return made(name="weather", command=sys.executable, args=(str(REACHING),), hosts=hosts, network=network)
 
 
 @asynccontextmanager
