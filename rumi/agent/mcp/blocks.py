@@ -231,8 +231,8 @@ class _Reading:
         self.missing: dict[str, None] = {}
         self.secrets: dict[str, str] = {}
 
-    def note(self, text: str, **fields: Any) -> None:
-        self.notes.append(Text(text, **fields))
+    def note(self, text: Text) -> None:
+        self.notes.append(text)
 
     def value(self, variable: str, value: str, of: str) -> str:
         """Return a value of a variable or a header, with references instead of secrets and placeholders.
@@ -242,7 +242,7 @@ class _Reading:
         text = _INPUT.sub(lambda matched: self._needed(variable or _variable(matched[1])), value)
         if _REFERENCE.search(text):
             if ":-" in text:
-                self.note("The default in {value} was left out.", value=value)
+                self.note(Text("The default in {value} was left out.", value=value))
             names = [next(filter(None, groups)) for groups in _REFERENCE.findall(text)]
             for name in names:
                 self._needed(name)
@@ -278,9 +278,11 @@ def _read(called: str, server: Mapping[str, Any]) -> BlockServer:
     reading = _Reading(name)
     if called and name != called:
         reading.note(
-            "It is called {name} here, because {called} is not a name that Rumi can use.",
-            name=name,
-            called=called,
+            Text(
+                "It is called {name} here, because {called} is not a name that Rumi can use.",
+                name=name,
+                called=called,
+            )
         )
     keys: dict[str, Any] = {}
     words, environment = _words(server)
@@ -289,7 +291,9 @@ def _read(called: str, server: Mapping[str, Any]) -> BlockServer:
     placeholders: list[str] = []
     if words and (bridged := _bridged(words)) is not None:
         url, headers = bridged
-        reading.note("{command} is not needed: Rumi connects to the address itself.", command="mcp-remote")
+        reading.note(
+            Text("{command} is not needed: Rumi connects to the address itself.", command="mcp-remote")
+        )
         server = {**server, "headers": headers}
         words = []
     if words:
@@ -297,23 +301,27 @@ def _read(called: str, server: Mapping[str, Any]) -> BlockServer:
         placeholders = [word for word in words[1:] if _FOLDER.search(word) or _is_placeholder(word)]
         for word in placeholders:
             reading.note(
-                "Its argument {word} is only an example. Write your own in config.toml: mcp.{name}.args",
-                word=word,
-                name=name,
+                Text(
+                    "Its argument {word} is only an example. Write your own in config.toml: mcp.{name}.args",
+                    word=word,
+                    name=name,
+                )
             )
         own = {**environment, **_table(server, _ENVIRONMENTS)}
         variables = {key: value for key, value in own.items() if re.fullmatch(r"[A-Za-z_]\w{0,99}", key)}
         for key in own.keys() - variables.keys():
-            reading.note("{key} is not the name of a variable and was left out.", key=key)
+            reading.note(Text("{key} is not the name of a variable and was left out.", key=key))
         for key, value in [*variables.items()]:
             if _FOLDER.search(value):
                 del variables[key]
                 reading.note(
-                    "The variable {key} was left out, because its value {value} is only an example. Set your "
-                    "own in config.toml: mcp.{name}.env",
-                    key=key,
-                    value=value,
-                    name=name,
+                    Text(
+                        "The variable {key} was left out, because its value {value} is only an example. Set "
+                        "your own in config.toml: mcp.{name}.env",
+                        key=key,
+                        value=value,
+                        name=name,
+                    )
                 )
         keys["env"] = {key: reading.value(key, value, key) for key, value in variables.items()}
     elif url:
@@ -423,12 +431,14 @@ def _options(server: Mapping[str, Any], reading: _Reading, keys: dict[str, Any])
             ]:
                 keys["tools"] = tools
         elif key in _TRUSTING:
-            reading.note("{key} was left out: Rumi asks by its own rules.", key=key)
+            reading.note(Text("{key} was left out: Rumi asks by its own rules.", key=key))
         elif key in ("envFile", "env_file"):
-            reading.note("{key} was left out. Put its variables into .env: rumi config set NAME -", key=key)
+            reading.note(
+                Text("{key} was left out. Put its variables into .env: rumi config set NAME -", key=key)
+            )
         elif key in ("cwd", "workingDirectory", "working_directory"):
-            reading.note("{key} was left out: the server starts in its own folder.", key=key)
+            reading.note(Text("{key} was left out: the server starts in its own folder.", key=key))
         else:
             others.append(key)
     if others:
-        reading.note("Left out: {keys}", keys=", ".join(others))
+        reading.note(Text("Left out: {keys}", keys=", ".join(others)))
