@@ -30,7 +30,9 @@ class FetchError(RumiError):
 
 
 class FetchRefused(FetchError):
-    """The guard refuses the URL."""
+    """The guard refuses the URL. `address` is the IP address that it refuses; empty for other reasons."""
+
+    address = ""
 
 
 @dataclass(frozen=True, slots=True)

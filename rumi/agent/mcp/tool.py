@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from typing import Final, TypeAlias
 
@@ -90,10 +91,22 @@ class McpTool(Tool):
                     if error.called
                     else Text("{name} was not called: {error}", name=name, error=why)
                 )
-                return ToolResult(False, told, advice=error.for_people)
+                return self._with(ToolResult(False, told, advice=error.for_people), error.refused)
             said = untrusted_block(self._server, one_line(words))
-            return ToolResult(False, Text("the server refused\n{said}", said=said), tainted=True)
-        return await result_of(self.spec.name, outcome, self._look, self._save_file, trusted=self._trusted)
+            failed = ToolResult(False, Text("the server refused\n{said}", said=said), tainted=True)
+            return self._with(failed, error.refused)
+        result = await result_of(self.spec.name, outcome, self._look, self._save_file, trusted=self._trusted)
+        return self._with(result, outcome.refused)
+
+    def _with(self, result: ToolResult, refused: Sequence[Text]) -> ToolResult:
+        """Return a result that says, after what the server says, which hosts it did not reach."""
+        if not refused:
+            return result
+        said = "\n".join(refused)
+        content = f"{result.content}\n\n{said}"
+        # The host's name may come from whoever wrote what the server has read.
+        tainted = result.tainted or not self._trusted
+        return replace(result, content=content, advice=result.advice or said, tainted=tainted)
 
 
 class WithheldTool(Tool):

@@ -224,6 +224,8 @@ def _checked(home: Home, server: ServerSettings) -> Check:
         found = Text(
             "{name} runs without a sandbox and can read and change all that this user can", name=server.name
         )
+        if section.hosts:
+            found = Text("{name} runs without a sandbox, so its hosts limit nothing", name=server.name)
         return Check(
             name, "warning", found, Text("In config.toml: [mcp.{name}] sandbox = true", name=server.name)
         )
@@ -235,9 +237,20 @@ def _checked(home: Home, server: ServerSettings) -> Check:
             "{name} names {path}, which its sandbox does not have", name=server.name, path=hidden[0].path
         )
         return Check(name, "warning", found, advice(hidden[0], server.name))
-    return _left_out(home, server) or Check(
-        name, "ok", Text("configured; rumi mcp test {name} tries it", name=server.name)
-    )
+    return _left_out(home, server) or Check(name, "ok", _reach(server))
+
+
+def _reach(server: ServerSettings) -> Text:
+    """Return what a server may reach."""
+    section = server.section
+    if section.url or not section.sandbox:
+        return Text("configured; rumi mcp test {name} tries it", name=server.name)
+    if section.network:
+        return Text("all of the network, this machine too; rumi mcp test {name} tries it", name=server.name)
+    if not section.hosts:
+        return Text("no network; rumi mcp test {name} tries it", name=server.name)
+    hosts = ", ".join(section.hosts)
+    return Text("reaches {hosts}; rumi mcp test {name} tries it", name=server.name, hosts=hosts)
 
 
 def _left_out(home: Home, server: ServerSettings) -> Check | None:

@@ -37,8 +37,8 @@ _LEAST_MEMORY = 6 * 1024**2
 _PROVIDER_AND_NAME = re.compile(rf"({'|'.join(SCHEMES)}):\S+")
 _VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)|\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _MCP_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,23}")
-_SECRET_VARIABLE = re.compile(r"key|token|secret|passw|credential", re.IGNORECASE)
-_SECRET_HEADER = re.compile(r"key|token|secret|passw|auth|cookie", re.IGNORECASE)
+SECRET_VARIABLE = re.compile(r"key|token|secret|passw|credential", re.IGNORECASE)
+SECRET_HEADER = re.compile(r"key|token|secret|passw|auth|cookie", re.IGNORECASE)
 PYTHON_PACKAGES = ("pytest", "numpy", "pandas", "matplotlib", "requests", "openpyxl")
 _VERSION = r"(?:===?|[<>~!]=|[<>])[A-Za-z0-9][A-Za-z0-9.*+!_-]*"
 _PACKAGE = re.compile(
@@ -54,6 +54,9 @@ _TRIGGER_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?")
 _PROGRAM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}")
 IMAGE_SIZE = re.compile(r"[1-9][0-9]{1,3}x[1-9][0-9]{1,3}")
 _SERVER_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_HOST_PORT = re.compile(r"(?:\[[0-9A-Fa-f:.]{2,45}\]|[^\s/?#@\\%*:\[\]]{1,253}):([0-9]{1,5})")
+MOST_HOSTS = 64
+"""Maximum number of hosts that a server of tools may reach one by one."""
 
 
 def memory_bytes(size: str) -> int:
@@ -167,6 +170,12 @@ def _check_endpoint(endpoint: str) -> None:
         raise ValueError("an exact ip:port, such as 127.0.0.1:8080 or [::1]:8080")
 
 
+def _check_host(where: str) -> None:
+    matched = _HOST_PORT.fullmatch(where)
+    if matched is None or not 0 < int(matched[1]) < 65536:
+        raise ValueError("one host and its port, such as api.example.org:443, without https:// and without *")
+
+
 def _check_listen(where: str) -> None:
     host, _, port = where.rpartition(":")
     if not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
@@ -272,7 +281,7 @@ def _check_header(name: str) -> None:
 
 def _check_mcp_url(url: str) -> None:
     plain, _, query = url.partition("?")
-    if any(_SECRET_VARIABLE.search(name) for name in re.findall(r"([^=&]+)=", query)):
+    if any(SECRET_VARIABLE.search(name) for name in re.findall(r"([^=&]+)=", query)):
         raise ValueError("an address without a secret, which belongs into `headers` as $VAR")
     if url:
         _check_url(plain)
@@ -784,7 +793,8 @@ class McpSection(Section):
     empty list means all. Results from a `trusted` server do not taint a chat: they do not count as untrusted
     content. `open_world = false` declares that the server's tools access only the server's own data. `max_kb`
     limits the size of one message from the server, `max_folder_mb` the total size of the files in the
-    server's folder.
+    server's folder. `hosts` are the hosts that a server in a sandbox may reach, each with its port;
+    `network = true` allows all hosts, and this machine too.
     """
 
     command: Annotated[str, _checked(_check_command)] = ""
@@ -797,11 +807,17 @@ class McpSection(Section):
     tools: tuple[Annotated[str, _checked(_check_word)], ...] = ()
     sandbox: bool = True
     network: bool = False
+    hosts: Annotated[tuple[Annotated[str, _checked(_check_host)], ...], Field(max_length=MOST_HOSTS)] = ()
     paths: tuple[Annotated[str, _checked(_check_path)], ...] = ()
     start_timeout_s: Annotated[float, Field(gt=0, le=600, allow_inf_nan=False)] = 30
     timeout_s: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 60
     max_kb: Annotated[int, Field(ge=16, le=100_000)] = 10_000
     max_folder_mb: Annotated[int, Field(ge=1, le=1_000_000)] = 1_000
+
+    @property
+    def reaches_hosts(self) -> bool:
+        """True if a server in a sandbox may reach other hosts."""
+        return self.network or bool(self.hosts)
 
     @property
     def max_bytes(self) -> int:
@@ -817,7 +833,7 @@ class McpSection(Section):
     def _one_way(self) -> "McpSection":
         if bool(self.command) == bool(self.url):
             raise ValueError("a server with a `command` or with a `url`, one of them")
-        for table, secret in ((self.env, _SECRET_VARIABLE), (self.headers, _SECRET_HEADER)):
+        for table, secret in ((self.env, SECRET_VARIABLE), (self.headers, SECRET_HEADER)):
             for name, value in table.items():
                 if secret.search(name) and not references(value):
                     raise ValueError(f"a reference such as $MY_KEY for the secret {name}")
