@@ -25,7 +25,7 @@ from rumi.agent.tools.remember import RememberTool
 from rumi.agent.tools.send_file import SendFile
 from rumi.agent.tools.todo import TodoTool
 from rumi.agent.tools.use_skill import UseSkill
-from rumi.agent.tools.web_fetch import WebFetch
+from rumi.agent.tools.web_fetch import SaveFile, WebFetch
 from rumi.agent.tools.web_search import WebSearch
 from rumi.agent.tools.write_file import WriteFile
 from rumi.chats.context import ChatView
@@ -96,7 +96,7 @@ class Toolbox:
         memory = asking_for_turn(self.memory, view.turn)
         tools: tuple[Tool, ...] = (
             TodoTool(),
-            WebFetch(partial(self.web.fetch, chat), partial(self._save, view)),
+            WebFetch(partial(self.web.fetch, chat), saving_for(view, self.files_from_web)),
             WebSearch(partial(self.web.search, chat)),
             RememberTool(memory, owner, chat, view.tainted, view.language),
             ForgetTool(memory, owner, view.language),
@@ -112,16 +112,6 @@ class Toolbox:
             *tools,
             self._use_skill(view, (*BASH_TOOLS, *FILE_TOOLS, *(tool.spec.name for tool in tools))),
         )
-
-    async def _save(
-        self, view: ChatView, url: str, path: str, progress: Progress
-    ) -> tuple[Saved, PlacedFile]:
-        async def before() -> None:
-            await view.touch_files()
-            # Before the file is there, so that no crash can leave an untrusted file without taint.
-            await view.mark_files_tainted()
-
-        return await self.files_from_web.save(view.chat, url, path, progress, before)
 
     def _research(self, view: ChatView, owner: str) -> tuple[Tool, ...]:
         slots = trio.CapacityLimiter(RESEARCHES)
@@ -159,6 +149,20 @@ class Toolbox:
             touches=view.touch_files,
             brings=view.mark_files_tainted,
         )
+
+
+def saving_for(view: ChatView, files: FilesFromWeb) -> SaveFile:
+    """Return the function that saves files from the web in a chat's workspace, and marks them as untrusted."""
+
+    async def before() -> None:
+        await view.touch_files()
+        # Before the file is there, so that no crash can leave an untrusted file without taint.
+        await view.mark_files_tainted()
+
+    async def save(url: str, path: str, progress: Progress) -> tuple[Saved, PlacedFile]:
+        return await files.save(view.chat, url, path, progress, before)
+
+    return save
 
 
 def _new_schedule(view: ChatView, owner: str) -> ScheduleRecord:
