@@ -152,7 +152,7 @@ class Toolbox:
 
 
 def saving_for(view: ChatView, files: FilesFromWeb) -> SaveFile:
-    """Return the function that saves files from the web in a chat's workspace, and marks them as untrusted."""
+    """Return the function that saves files from the web in a chat's workspace, marked as untrusted."""
 
     async def before() -> None:
         await view.touch_files()
