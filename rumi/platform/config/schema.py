@@ -409,7 +409,7 @@ class SandboxSection(Section):
 
     backend: Literal["auto", "docker", "bubblewrap"] = "auto"
     image: Annotated[str, _checked(_check_word)] = "rumi-runner:latest"
-    tools: Literal["work", "core"] = "work"
+    tools: Literal["work", "core", "office"] = "work"
     extra_programs: tuple[Annotated[str, _checked(_check_program)], ...] = ()
     python_packages: tuple[Annotated[str, _checked(_check_package)], ...] = PYTHON_PACKAGES
     policy: Literal["strict", "open"] = "strict"
