@@ -108,7 +108,7 @@ def install(folder: Path, wanted: Sequence[str], progress: Progress, office: Seq
     folder.parent.mkdir(parents=True, exist_ok=True)
     building = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
-        site, missing, reason = building / "new" / "site", [], ""
+        site, missing, reason = building / "new" / "site", list[str](), ""
         site.mkdir(parents=True)
         run = partial(_run_pip, program, pip, building, progress=progress)
         fits: tuple[str, ...] = ()
@@ -185,7 +185,7 @@ def _failed(folder: Path, wanted: Sequence[str], reason: str) -> Packages:
 
 
 def _constraints(building: Path) -> Path:
-    """Write the versions of `LOCK` without their hashes, which pip would require of all other packages too."""
+    """Write the versions of `LOCK` without hashes, which pip would require of all other packages too."""
     file = building / "constraints.txt"
     lines = (line.removesuffix("\\").strip() for line in LOCK.read_text("utf-8").splitlines())
     file.write_text("\n".join(line for line in lines if not line.startswith("--hash")), "utf-8")

@@ -39,8 +39,8 @@ WORK: tuple[str, ...] = (
 OFFICE: tuple[str, ...] = ("matplotlib", "pillow", "reportlab", "python-pptx", "python-docx", "openpyxl")
 """The programs that commands may use: `CORE` always, `WORK` if `[sandbox] tools` is `work` or `office`.
 
-The sandbox itself needs `bash`, `sleep` and `kill`. `OFFICE` are the Python packages for charts and documents,
-if `[sandbox] tools` is `office`: `runner.office` has their versions.
+The sandbox itself needs `bash`, `sleep` and `kill`. `OFFICE` are the Python packages for charts and
+documents, if `[sandbox] tools` is `office`; `LOCK` has their versions.
 """
 
 LOCK = Path(__file__).with_name("office.lock")

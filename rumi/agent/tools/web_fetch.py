@@ -40,17 +40,14 @@ SPEC = ToolSpec(
 
 SAVING_SPEC = ToolSpec(
     name=SPEC.name,
-    description=(
-        f"{SPEC.description} With `save`, the bytes go to a file instead, unread: for data, archives, "
-        "pictures, and documents that commands work on."
-    ),
+    description=f"{SPEC.description} With `save`, the file is stored there, unread.",
     parameters={
         "type": "object",
         "properties": {
             **cast(Mapping[str, object], SPEC.parameters["properties"]),
             "save": {
                 "type": "string",
-                "description": "A file below /workspace, or a folder with / at its end",
+                "description": "Path, or folder/",
             },
         },
         "required": ["url"],
