@@ -29,7 +29,7 @@ def built_in() -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Prompts:
-    """The texts of prompts by name: `identity`, `sandbox`, `office`, `intent`, and the channels' answer formats.
+    """The texts of prompts by name: `identity`, `sandbox`, `office`, `intent`, and formats of channels.
 
     The mapping of texts also contains the texts for research and bots, under names that no channel has.
     """
