@@ -127,7 +127,7 @@ def place_file(
             if name and kind is not None and stat.S_ISDIR(kind):
                 steps, name, folder = (*steps, name), "", _enter(stack, folder, name, user, made)
             elif kind is not None and not stat.S_ISREG(kind):
-                raise WorkspaceError("{path} is not an ordinary file.", path=told)
+                raise WorkspaceError("{relative} is not an ordinary file.", relative=told)
             with _unnamed(folder) as file:
                 _fill(file, told, source, user, min(max_bytes, free_bytes), max_bytes, checkpoint)
                 if name:
