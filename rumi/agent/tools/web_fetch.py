@@ -147,7 +147,8 @@ class WebFetch(Tool):
             return ToolResult(
                 False, Text("not saved: {error}", error=error.for_model), advice=error.for_people
             )
-        return report_saved(saved, placed)
+        asked = "/".join(part for part in relative.split("/") if part not in ("", "."))
+        return report_saved(saved, placed, named_here=placed.path == asked)
 
     async def reported(self, page: Page, method: Method) -> ToolResult:
         """Return the tool result for a page."""
@@ -162,8 +163,11 @@ def report(page: Page, method: Method = "GET") -> ToolResult:
     return replace(result, whole_output=page.text.encode("utf-8", "replace")) if cut else result
 
 
-def report_saved(saved: Saved, placed: PlacedFile) -> ToolResult:
-    """Return the tool result for a saved file: its path and facts about it, and never its content."""
+def report_saved(saved: Saved, placed: PlacedFile, *, named_here: bool) -> ToolResult:
+    """Return the tool result for a saved file: its path and facts about it, and never its content.
+
+    Unless the file was `named_here`, its server has named it, and the path is in an untrusted block.
+    """
     head = saved.head[:SNIFFED_BYTES]
     text = not looks_like(head) and b"\0" not in head
     page = _HTML.match(head) is not None
@@ -188,8 +192,10 @@ def report_saved(saved: Saved, placed: PlacedFile) -> ToolResult:
         )
     if not saved.sized:
         notes.append("The server did not say where the file ends, so its end may be missing.")
-    named = untrusted_block(saved.url, f"saved as /workspace/{placed.path}")
-    content = "\n".join((f"saved: {' · '.join(filter(None, facts))}", *notes, named))
+    path = f"/workspace/{placed.path}"
+    said = f"saved{f' {path}' if named_here else ''}: {' · '.join(filter(None, facts))}"
+    named = () if named_here else (untrusted_block(saved.url, f"saved as {path}"),)
+    content = "\n".join((said, *notes, *named))
     return ToolResult(True, content, tainted=True, links=(saved.url,))
 
 

@@ -346,17 +346,24 @@ class Files:
 
 
 @pytest.mark.parametrize(
-    ("save", "path"),
-    [("data/a.csv", "data/a.csv"), ("/workspace/data/", "data/"), ("/workspace", "."), ("/etc/x", "/etc/x")],
+    ("save", "path", "named_here"),
+    [
+        ("data/a.csv", "data/a.csv", True),
+        ("/workspace/./data/a.csv", "./data/a.csv", True),
+        ("/workspace/data/", "data/", False),
+        ("/workspace", ".", False),
+        ("/etc/x", "/etc/x", False),
+    ],
 )
-async def test_a_file_is_saved_and_its_content_is_not_shown(save: str, path: str) -> None:
+async def test_a_file_is_saved_and_its_content_is_not_shown(save: str, path: str, named_here: bool) -> None:
     web, files = Web(), Files()
     result = await WebFetch(web.fetch, files.save).call({"url": URL, "save": save})
     assert (web.asked, files.asked) == ([], [(URL, path)])
     assert (result.ok, result.tainted, result.links) == (True, True, (SAVED.url,))
+    facts = "6 bytes · text/csv · 2 line ends · sha256 abababababababab…"
+    block = f'{WARNING}\n<page source="{SAVED.url}">\nsaved as /workspace/data/a.csv\n</page>'
     assert result.content == (
-        f"saved: 6 bytes · text/csv · 2 line ends · sha256 abababababababab…\n{WARNING}\n"
-        f'<page source="{SAVED.url}">\nsaved as /workspace/data/a.csv\n</page>'
+        f"saved /workspace/data/a.csv: {facts}" if named_here else f"saved: {facts}\n{block}"
     )
 
 
