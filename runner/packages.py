@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from runner.fonts import font_entries
-from runner.programs import LOCK, Program, find_program, package_name
+from runner.programs import LOCK, OFFICE, Program, find_program, package_name
 from runner.python import Interpreter, RootfsEntry, interpreter, pip_of
 
 INSTALL_S: Final = 1200
@@ -157,11 +157,13 @@ def install(folder: Path, wanted: Sequence[str], progress: Progress, office: Seq
 
 
 def entries(folder: Path, python: Interpreter, taken: Collection[str]) -> Iterator[RootfsEntry]:
-    """Yield the files of the packages, their programs except those whose name is `taken`, and fonts."""
+    """Yield the files of the packages, their programs unless `taken` has the name, and fonts."""
     site, sites = folder / "site", [each for each in python.sites if each.is_relative_to(python.prefix)]
-    if packages_in(folder).tag != python.tag or not sites:
+    packages = packages_in(folder)
+    if packages.tag != python.tag or not sites:
         return
-    yield from font_entries(site)
+    if set(OFFICE) <= set(map(package_name, packages.wanted)):
+        yield from font_entries(site)
     for path in sorted(site.rglob("*")):
         inside = path.relative_to(site)
         if path.is_symlink() or not path.is_file():
