@@ -345,8 +345,8 @@ class _Wizard:
             Text("Which programs should there be?"),
             [
                 ("work", Text("Python, git and others beside the usual ones")),
-                ("office", Text("these, and packages for charts, PDF and office documents")),
                 ("core", Text("only the usual ones")),
+                ("office", Text("as work, and packages for charts, PDF and office documents")),
             ],
             sandbox.tools,
         )
