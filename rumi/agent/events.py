@@ -150,7 +150,8 @@ def title_of(started: ToolStarted, clean: Callable[[str], str]) -> str:
             return f"{name} {get('id')}"
         case "web_fetch":
             method = get("method").upper()
-            return f"web_fetch {get('url')}" + (f" ({method})" if method not in ("", "GET") else "")
+            to = f" → {get('save')}" if get("save") else ""
+            return f"web_fetch {get('url')}" + (f" ({method})" if method not in ("", "GET") else to)
         case "web_search":
             return f"web_search “{get('query')}”"
         case "grep" | "find" as name:

@@ -277,6 +277,19 @@ class Delegates(Protocol):
         ...
 
 
+@runtime_checkable
+class MaySave(Protocol):
+    """A tool that only reads, unless its arguments say otherwise."""
+
+    def saves(self, arguments: Mapping[str, object]) -> bool:
+        """Return True if a call with these arguments changes the workspace."""
+        ...
+
+    def reading(self) -> Tool:
+        """Return the same tool without the arguments that let it change something."""
+        ...
+
+
 def only_reads(tool: Tool | None, arguments: Mapping[str, object]) -> bool:
     """Return True if a call changes nothing, so that it can be repeated when nobody knows how it ended.
 
@@ -286,6 +299,8 @@ def only_reads(tool: Tool | None, arguments: Mapping[str, object]) -> bool:
         return False
     if isinstance(tool, Delegates):
         return tool.is_concurrent(arguments)
+    if isinstance(tool, MaySave) and tool.saves(arguments):
+        return False
     claims = claims_of(tool)
     return claims.reads if claims is not None else bool(getattr(tool, "only_reads", False))
 

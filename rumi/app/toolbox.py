@@ -25,7 +25,7 @@ from rumi.agent.tools.remember import RememberTool
 from rumi.agent.tools.send_file import SendFile
 from rumi.agent.tools.todo import TodoTool
 from rumi.agent.tools.use_skill import UseSkill
-from rumi.agent.tools.web_fetch import WebFetch
+from rumi.agent.tools.web_fetch import SaveFile, WebFetch
 from rumi.agent.tools.web_search import WebSearch
 from rumi.agent.tools.write_file import WriteFile
 from rumi.chats.context import ChatView
@@ -33,6 +33,7 @@ from rumi.memory.actor import AskMemory, asking_for_turn
 from rumi.memory.recall.actor import AskRecall
 from rumi.models.model import Message, Model, ModelRequest, ToolSpec
 from rumi.platform.chat_ids import ChatIds
+from rumi.sandbox.incoming import PlacedFile
 from rumi.store.journal.records import ScheduleRecord, TaskRecord
 from rumi.tasks.bots.bots import Bots, StartBot
 from rumi.tasks.research.tool import RepositoryTool, ResearchTool
@@ -40,6 +41,8 @@ from rumi.tasks.schedules.schedules import Schedules
 from rumi.tasks.schedules.tools import SCHEDULE_TOOLS, schedule_tools
 from rumi.tasks.tasks import Tasks
 from rumi.texts import Language
+from rumi.web.files_from_web import FilesFromWeb
+from rumi.web.messages import Saved
 from rumi.web.tree import Web
 
 _ONE_FORM: Final = (
@@ -51,7 +54,6 @@ _ONE_FORM: Final = (
         WriteFile,
         Delegate,
         TodoTool,
-        WebFetch,
         WebSearch,
         RememberTool,
         ForgetTool,
@@ -73,6 +75,7 @@ class Toolbox:
     """The services that tools use, and the additional tools that MCP servers and channels provide."""
 
     web: Web
+    files_from_web: FilesFromWeb
     ids: ChatIds
     memory: AskMemory
     recall: AskRecall
@@ -93,7 +96,7 @@ class Toolbox:
         memory = asking_for_turn(self.memory, view.turn)
         tools: tuple[Tool, ...] = (
             TodoTool(),
-            WebFetch(partial(self.web.fetch, chat)),
+            WebFetch(partial(self.web.fetch, chat), saving_for(view, self.files_from_web)),
             WebSearch(partial(self.web.search, chat)),
             RememberTool(memory, owner, chat, view.tainted, view.language),
             ForgetTool(memory, owner, view.language),
@@ -148,6 +151,20 @@ class Toolbox:
         )
 
 
+def saving_for(view: ChatView, files: FilesFromWeb) -> SaveFile:
+    """Return the function that saves files from the web in a chat's workspace, marked as untrusted."""
+
+    async def before() -> None:
+        await view.touch_files()
+        # Before the file is there, so that no crash can leave an untrusted file without taint.
+        await view.mark_files_tainted()
+
+    async def save(url: str, path: str, progress: Progress) -> tuple[Saved, PlacedFile]:
+        return await files.save(view.chat, url, path, progress, before)
+
+    return save
+
+
 def _new_schedule(view: ChatView, owner: str) -> ScheduleRecord:
     """Return an incomplete schedule for the chat; the schedule tools fill in the missing fields."""
     return ScheduleRecord(
@@ -164,7 +181,7 @@ def _new_schedule(view: ChatView, owner: str) -> ScheduleRecord:
 def specs_now() -> Mapping[str, Sequence[ToolSpec]]:
     """Return the current specs of the chats' tools by the tools' names; a tool may have several specs."""
     forms: dict[str, list[ToolSpec]] = {}
-    for tool in (Bash, ResearchTool, RepositoryTool):
+    for tool in (Bash, ResearchTool, RepositoryTool, WebFetch):
         for spec in tool.specs:
             forms.setdefault(spec.name, []).append(spec)
     for tool_type in (*_ONE_FORM, *SCHEDULE_TOOLS):

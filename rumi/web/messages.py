@@ -111,7 +111,64 @@ class SearchWeb(Request[SearchResults]):
     topic: Topic = "general"
 
 
-WebMessage: TypeAlias = Fetch | SearchWeb
+class Sink(Protocol):
+    """Receives the bytes of a download, in order. Both methods raise a `RumiError` if the disk is full."""
+
+    async def reset(self) -> None:
+        """Discard all bytes so far: the download begins again."""
+        ...
+
+    async def write(self, data: bytes) -> None:
+        """Append bytes."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A file that was downloaded completely.
+
+    `url` is the final URL after `redirects` redirects; `media_type` and `suggested`, the file's name, come
+    from the server. `head` is the beginning of the file, `lines` the number of its line ends. `tries` is the
+    number of requests: more than one if the connection broke. With `sized`, the server had said the size, or
+    marked the end; otherwise the end of the connection was the end of the file. `unpacked` means that the
+    server had compressed the file for the transfer.
+    """
+
+    url: str
+    media_type: str
+    suggested: str
+    size: int
+    sha256: str
+    head: bytes
+    lines: int
+    redirects: int = 0
+    tries: int = 1
+    sized: bool = True
+    unpacked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Save(Request[Saved]):
+    """Download a URL, byte by byte as it is, into `sink`. On cancellation, leaves no connection.
+
+    A broken connection is continued where it broke, if the server can do that and the file has not changed;
+    otherwise the download begins again. A file larger than `max_bytes` is refused. `name` is the name that
+    the file will have, or empty; it tells whether a compressed file is meant to stay compressed.
+
+    Raises:
+        FetchRefused: The guard refuses the URL, or the target of a redirect.
+        FetchError: The file did not arrive completely; the error says why.
+    """
+
+    url: str
+    chat: str
+    sink: Sink = field(compare=False, repr=False)
+    max_bytes: int
+    name: str = ""
+    progress: Callable[[str], None] = field(default=lambda step: None, compare=False, repr=False)
+
+
+WebMessage: TypeAlias = Fetch | SearchWeb | Save
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from rumi.models.settings import model_settings_of, models_with_pictures
 from rumi.platform.config.providers import OFFLINE
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.threads import Threads
+from rumi.web.files_from_web import FilesFromWeb
 from rumi.web.readers.files.viewer import Seen, Viewer
 
 
@@ -70,6 +71,15 @@ def add_agent(
     viewer = sandbox.viewer
     toolbox = Toolbox(
         web=models.web,
+        files_from_web=FilesFromWeb(
+            models.web,
+            home.workspaces,
+            inputs.engine.user,
+            inputs.limits,
+            settings.session.file_mb,
+            home.run,
+            Threads(),
+        ),
         ids=inputs.ids,
         memory=store.memory,
         recall=store.recall,

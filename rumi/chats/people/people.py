@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
 from rumi.agent.permissions.rights import ADMIN, MEMBER, NOBODY, Rights, RightsError, may_do
-from rumi.agent.tool import Tool
+from rumi.agent.tool import MaySave, Tool
 from rumi.models.metering import Account
 from rumi.platform.chat_ids import LOCAL, ChatIds
 from rumi.store.journal.records import Incoming, ScheduleRecord, TaskRecord
@@ -138,9 +138,14 @@ class People:
 
     # Turns and tasks
 
-    def tools(self, message: Incoming, tools: Sequence[T]) -> tuple[tuple[T, ...], dict[str, str]]:
-        """Return the tools that a turn may use, and the refusals that the model gets for all other tools."""
+    def tools(self, message: Incoming, tools: Sequence[Tool]) -> tuple[tuple[Tool, ...], dict[str, str]]:
+        """Return the tools that a turn may use, and the refusals that the model gets for all other tools.
+
+        A role that may not change files gets tools that may save some in a form that only reads.
+        """
         rights = self.of(message).rights
+        if not rights.changes_files:
+            tools = [tool.reading() if isinstance(tool, MaySave) else tool for tool in tools]
         mine = tuple([tool for tool in tools if rights.may_use(tool.spec.name)])
         if len(mine) == len(tools):
             return mine, {}

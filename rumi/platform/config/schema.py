@@ -440,7 +440,7 @@ class SandboxSection(Section):
 
     backend: Literal["auto", "docker", "bubblewrap"] = "auto"
     image: Annotated[str, _checked(_check_word)] = "rumi-runner:latest"
-    tools: Literal["work", "core"] = "work"
+    tools: Literal["work", "core", "office"] = "work"
     extra_programs: tuple[Annotated[str, _checked(_check_program)], ...] = ()
     python_packages: tuple[Annotated[str, _checked(_check_package)], ...] = PYTHON_PACKAGES
     policy: Literal["strict", "open"] = "strict"
@@ -468,11 +468,12 @@ class SessionSection(Section):
 
     Without `history_messages`, a prompt has as many messages as the model's token budget allows.
     `handed_chars` limits the part of a message that its sender did not write: forwards, quotes, piped data.
-    `file_mb` limits the size of a file uploaded from the web page or a terminal. A picture for a model has at
-    most `picture_px` pixels on its longer side and at most `picture_kb` kilobytes, and a prompt has at most
-    `pictures` pictures. Messages, replies and history of ended sessions are deleted after `keep_days` days; 0
-    retains them forever. A daemon that was started by an attached client ends `linger_s` seconds after its
-    last client has left; with 0, the client's command waits until the daemon has ended.
+    `file_mb` limits the size of a file uploaded from the web page or a terminal, or downloaded from the web.
+    A picture for a model has at most `picture_px` pixels on its longer side and at most `picture_kb`
+    kilobytes, and a prompt has at most `pictures` pictures. Messages, replies and history of ended sessions
+    are deleted after `keep_days` days; 0 retains them forever. A daemon that was started by an attached
+    client ends `linger_s` seconds after its last client has left; with 0, the client's command waits until
+    the daemon has ended.
     """
 
     ttl_s: Positive = 3600
