@@ -29,10 +29,12 @@ from rumi.agent.tools.web_fetch import WebFetch
 from rumi.agent.tools.web_search import WebSearch
 from rumi.agent.tools.write_file import WriteFile
 from rumi.chats.context import ChatView
+from rumi.chats.lists.tools import LIST_TOOLS, ChangeListTool, ReadListTool
 from rumi.memory.actor import AskMemory, asking_for_turn
 from rumi.memory.recall.actor import AskRecall
 from rumi.models.model import Message, Model, ModelRequest, ToolSpec
 from rumi.platform.chat_ids import ChatIds
+from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.records import ScheduleRecord, TaskRecord
 from rumi.tasks.bots.bots import Bots, StartBot
 from rumi.tasks.research.tool import RepositoryTool, ResearchTool
@@ -74,6 +76,7 @@ class Toolbox:
 
     web: Web
     ids: ChatIds
+    journal: AskJournal
     memory: AskMemory
     recall: AskRecall
     skills: AskSkills
@@ -101,6 +104,8 @@ class Toolbox:
             *self._research(view, owner),
             *((StartBot(self.bots, owner, chat, view.language, view.user()),) if self.bots().any else ()),
             *schedule_tools(self.schedules, lambda: _new_schedule(view, owner)),
+            ReadListTool(self.journal, chat, view.user),
+            ChangeListTool(self.journal, chat, view.user, view.turn, view.tainted),
             *self.of_channel(chat),
             *self.of_images(view),
             *self.mcp(view),
@@ -167,6 +172,6 @@ def specs_now() -> Mapping[str, Sequence[ToolSpec]]:
     for tool in (Bash, ResearchTool, RepositoryTool):
         for spec in tool.specs:
             forms.setdefault(spec.name, []).append(spec)
-    for tool_type in (*_ONE_FORM, *SCHEDULE_TOOLS):
+    for tool_type in (*_ONE_FORM, *SCHEDULE_TOOLS, *LIST_TOOLS):
         forms.setdefault(tool_type.spec.name, []).append(tool_type.spec)
     return forms

@@ -71,6 +71,7 @@ def add_agent(
     toolbox = Toolbox(
         web=models.web,
         ids=inputs.ids,
+        journal=store.journal.ask,
         memory=store.memory,
         recall=store.recall,
         skills=models.skills,

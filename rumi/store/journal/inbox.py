@@ -142,8 +142,8 @@ def insert_message(message: Incoming, transaction: Transaction) -> Incoming:
     (id,) = transaction.db.execute(
         "INSERT INTO messages"
         " (chat, text, received, language, admin, origin, enclosures, user, unattended, apart, channel,"
-        " model, project, task, schedule, notice, tainted, buttons, sent, corrects, reply)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+        " model, project, task, schedule, notice, tainted, buttons, sent, corrects, pressed, reply)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
         (
             message.chat,
             clean(message.text),
@@ -165,6 +165,7 @@ def insert_message(message: Incoming, transaction: Transaction) -> Incoming:
             buttons_json(message.buttons),
             message.sent,
             message.corrected,
+            int(bool(message.button)),
             reply or None,
         ),
     ).fetchone()
