@@ -22,8 +22,8 @@ from rumi.chats.fact_extraction import add_fact_extraction
 from rumi.chats.hub import Hub, HubSubscription
 from rumi.chats.hub import reply_to as next_reply
 from rumi.chats.inbox import Inbox, add_chats
-from rumi.chats.local import LocalChat
 from rumi.chats.lists.commands import ListCommands
+from rumi.chats.local import LocalChat
 from rumi.chats.people.chat_commands import PeopleCommands
 from rumi.chats.people.people import People
 from rumi.chats.publishing import PendingMessages, Publisher
