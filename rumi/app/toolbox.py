@@ -1,7 +1,7 @@
 """The tools of a chat other than its sandbox tools; they are created for each turn."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -82,6 +82,7 @@ class Toolbox:
     skills: AskSkills
     runner: CodeRunner
     workspaces: Path
+    prepare_workspace: Callable[[str], Awaitable[object]]
     model_for: Callable[[str, Language, str], Model]
     tasks: Callable[[], Tasks]
     schedules: Callable[[], Schedules]
@@ -147,6 +148,7 @@ class Toolbox:
             tools=lambda: names,
             model=answer,
             project=view.project,
+            prepares=partial(self.prepare_workspace, view.chat),
             tainted=view.files_tainted,
             touches=view.touch_files,
             brings=view.mark_files_tainted,

@@ -21,7 +21,6 @@ from rumi.store.journal.lists import (
 from rumi.store.journal.records import Incoming
 from rumi.texts import Language
 
-
 _NUMBERS: Final = re.compile(r"#?\d{1,18}(?:[,\s]+#?\d{1,18})*")
 
 

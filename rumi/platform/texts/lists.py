@@ -82,8 +82,8 @@ def not_a_name(language: Language, most: int) -> str:
     """Say which names lists may have."""
     return gettext(
         language,
-        "❌ A list's name is one word of letters, digits, - and _, at most {most} characters, and no word for "
-        "a change, such as add or delete.",
+        "❌ A list's name is one word of letters, digits, - and _, at most {most} characters, and no word "
+        "for a change, such as add or delete.",
         most=most,
     )
 
