@@ -29,7 +29,7 @@ from rumi.agent.tools.web_fetch import WebFetch
 from rumi.agent.tools.web_search import WebSearch
 from rumi.agent.tools.write_file import WriteFile
 from rumi.chats.context import ChatView
-from rumi.chats.lists.tools import LIST_TOOLS, ChangeListTool, ReadListTool
+from rumi.chats.lists.tools import SharedListTool
 from rumi.memory.actor import AskMemory, asking_for_turn
 from rumi.memory.recall.actor import AskRecall
 from rumi.models.model import Message, Model, ModelRequest, ToolSpec
@@ -63,6 +63,7 @@ _ONE_FORM: Final = (
         UseSkill,
         StartBot,
         DeclareTool,
+        SharedListTool,
     ),
 )
 
@@ -105,8 +106,7 @@ class Toolbox:
             *self._research(view, owner),
             *((StartBot(self.bots, owner, chat, view.language, view.user()),) if self.bots().any else ()),
             *schedule_tools(self.schedules, lambda: _new_schedule(view, owner)),
-            ReadListTool(self.journal, chat, view.user),
-            ChangeListTool(self.journal, chat, view.user, view.turn, view.tainted),
+            SharedListTool(self.journal, chat, view.user, view.turn, view.tainted),
             *self.of_channel(chat),
             *self.of_images(view),
             *self.mcp(view),
@@ -174,6 +174,6 @@ def specs_now() -> Mapping[str, Sequence[ToolSpec]]:
     for tool in (Bash, ResearchTool, RepositoryTool):
         for spec in tool.specs:
             forms.setdefault(spec.name, []).append(spec)
-    for tool_type in (*_ONE_FORM, *SCHEDULE_TOOLS, *LIST_TOOLS):
+    for tool_type in (*_ONE_FORM, *SCHEDULE_TOOLS):
         forms.setdefault(tool_type.spec.name, []).append(tool_type.spec)
     return forms

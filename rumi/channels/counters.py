@@ -13,10 +13,19 @@ from rumi.models.model import Waiting
 from rumi.store.journal.records import Reason
 
 _WEB: Final = ("web_fetch", "web_search", "research", "research_repo")
-_OTHERS: Final = ("remember", "forget", "recall", "use_skill", "send_file", "find_tools", "todo", "delegate")
+_OTHERS: Final = (
+    "remember",
+    "forget",
+    "recall",
+    "use_skill",
+    "send_file",
+    "find_tools",
+    "todo",
+    "delegate",
+    "shared_list",
+)
 _LATER: Final = ("remind", "schedule", "list_schedules", "cancel_schedule")
-_LISTS: Final = ("read_list", "change_list")
-TOOLS: Final = frozenset({*BASH_TOOLS, *FILE_TOOLS, *_WEB, *_OTHERS, *_LATER, *_LISTS})
+TOOLS: Final = frozenset({*BASH_TOOLS, *FILE_TOOLS, *_WEB, *_OTHERS, *_LATER})
 """Known tool names. A model may invent other names, which are counted as "other"."""
 
 BUCKETS_S: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)

@@ -31,7 +31,7 @@ CALL_CHARS: Final = 100
 
 TAKEN_BACK: Final = frozenset(
     {*BASH_TOOLS, *FILE_TOOLS, "remember", "forget", "recall", "find_tools", "todo"}
-    | {"remind", "schedule", "list_schedules", "cancel_schedule", "read_list", "change_list"}
+    | {"remind", "schedule", "list_schedules", "cancel_schedule", "shared_list"}
 )
 """Tools without effects, or with effects that an undo reverts completely."""
 

@@ -83,7 +83,7 @@ ADMIN: Final = Rights("admin", admin=True)
 MEMBER: Final = Rights("member")
 GUEST: Final = Rights(
     "guest",
-    tools=("web_search", "web_fetch", "recall", "read_list"),
+    tools=("web_search", "web_fetch", "recall"),
     models=(),
     limits=(Limit("person", "tokens", "day", GUEST_TOKENS),),
     schedules=0,
@@ -134,7 +134,7 @@ def may_do(
             return rights.schedules != 0
         case "list":  # without items, it shows a list
             shows = len(rest.split()) < 2 or LIST_PAGE.fullmatch(rest) is not None
-            return rights.may_use("read_list" if shows else "change_list")
+            return shows or rights.may_use("shared_list")
         case "yes" | "no":
             return rights.leaves_work
         case "share" | "unshare":

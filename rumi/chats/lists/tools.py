@@ -1,7 +1,7 @@
-"""Tools with which a chat's model reads and changes the lists of the chat."""
+"""The tool with which a chat's model reads and changes the lists of the chat."""
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Final
+from typing import Final, Literal, TypeAlias, get_args
 
 from rumi.agent.tool import Question, Tool, ToolResult
 from rumi.chats.lists.rules import ITEM_CHARS, NAME_CHARS, cleaned, list_name
@@ -19,74 +19,32 @@ from rumi.store.journal.lists import (
 )
 from rumi.texts import Text
 
-_NAME: Final = {"type": "string", "description": "Like: shopping"}
-_ITEMS: Final = {"type": "array", "items": {"type": "string"}}
+Do: TypeAlias = Literal["read", "add", "tick", "untick", "remove"]
 
-READ_LIST: Final = ToolSpec(
-    "read_list",
-    "Read a list that the people of this chat share; without `name`, the names of all.",
-    {"type": "object", "properties": {"name": _NAME}},
-)
-CHANGE_LIST: Final = ToolSpec(
-    "change_list",
-    "Add items to such a list, tick, untick or remove them (by text or number). It begins a new list.",
+SHARED_LIST: Final = ToolSpec(
+    "shared_list",
+    "A list of this chat, like shopping. Items by text or number.",
     {
         "type": "object",
         "properties": {
-            "name": _NAME,
-            **dict.fromkeys(("add", "tick", "untick", "remove"), _ITEMS),
+            "name": {"type": "string"},
+            "do": {"type": "string", "enum": list(get_args(Do))},
+            "items": {"type": "array", "items": {"type": "string"}},
         },
-        "required": ["name"],
+        "required": ["do"],
     },
 )
 
 
-class _ListTool(Tool):
-    """Base class of the tools. `user` returns the source's number of the sender of the turn's message."""
+class SharedListTool(Tool):
+    """The tool `shared_list`: reads a list of the chat, or the names of all lists, or changes a list.
 
+    `user` returns the source's number of the sender of the turn's message. `turn` is the turn, which can be
+    undone. `tainted` returns True if the session has read untrusted content: added items are marked then.
+    """
+
+    spec = SHARED_LIST
     concurrent = False
-
-    def __init__(self, ask: AskJournal, chat: str, user: Callable[[], int | None]) -> None:
-        self._ask = ask
-        self._chat = chat
-        self._user = user
-
-    def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return None: lists stay in the chat, and `/undo` takes a turn's changes back."""
-        return None
-
-    def _result(self, name: str, items: tuple[ListItem, ...], note: str = "") -> ToolResult:
-        """Return a list as a result. It is tainted if somebody else, or a page, has written an item."""
-        if not items:
-            return ToolResult(True, f"{note}The list {name} is empty.")
-        user = self._user()
-        tainted = any(item.tainted or item.user != user for item in items)
-        lines = "\n".join(_line(position, item) for position, item in enumerate(items, 1))
-        body = untrusted_block(f"the list {name}", lines) if tainted else lines
-        return ToolResult(True, f"{note}The list {name}:\n{body}", tainted=tainted)
-
-
-class ReadListTool(_ListTool):
-    """Tool that reads a list, or the names of all lists of the chat."""
-
-    spec = READ_LIST
-    only_reads = True
-
-    async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Return the list, with what is ticked and who did it."""
-        said = arguments.get("name")
-        if isinstance(said, str) and said.strip():
-            name = list_name(said)
-            return _no_name() if not name else self._result(name, await self._ask(items_of(self._chat, name)))
-        lists = await self._ask(lists_of(self._chat))
-        names = "\n".join(f"- {one.name}: {one.open} open of {one.all}" for one in lists)
-        return ToolResult(True, names or "There are no lists.")
-
-
-class ChangeListTool(_ListTool):
-    """Tool that changes a list. `turn` is the turn that can be undone; `tainted` marks the added items."""
-
-    spec = CHANGE_LIST
 
     def __init__(
         self,
@@ -96,31 +54,49 @@ class ChangeListTool(_ListTool):
         turn: str,
         tainted: Callable[[], bool],
     ) -> None:
-        super().__init__(ask, chat, user)
+        self._ask = ask
+        self._chat = chat
+        self._user = user
         self._turn = turn
         self._tainted = tainted
 
+    def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
+        """Return None: lists stay in the chat, and `/undo` takes a turn's changes back."""
+        return None
+
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Change the list and return it. On cancellation, the change is stored completely or not at all."""
-        name = list_name(str(arguments.get("name") or ""))
+        """Read or change a list and return it. On cancellation, a change is stored completely or not."""
+        said, do = arguments.get("name"), str(arguments.get("do") or "read").casefold()
+        if do not in get_args(Do):
+            return ToolResult(False, Text("`do` is one of {verbs}", verbs=", ".join(get_args(Do))))
+        if do == "read" and not said:
+            return await self._names()
+        name = list_name(said) if isinstance(said, str) else ""
         if not name:
-            return _no_name()
-        named = {verb: _texts(arguments.get(verb)) for verb in ("add", "tick", "untick", "remove")}
-        add, tick, untick, remove = named.values()
-        if add is None or tick is None or untick is None or remove is None:
-            return ToolResult(False, Text("change_list takes `add`, `tick`, `untick` and `remove` as lists"))
-        if not (add or tick or untick or remove):
-            return ToolResult(False, Text("change_list needs `add`, `tick`, `untick` or `remove`"))
-        if any(len(item) > ITEM_CHARS for item in add):
+            return ToolResult(
+                False,
+                Text(
+                    "`name` is letters, digits, - and _, at most {most} characters, like shopping",
+                    most=NAME_CHARS,
+                ),
+            )
+        if do == "read":
+            return self._result(name, await self._ask(items_of(self._chat, name)))
+        items = _texts(arguments.get("items"))
+        if not items:
+            return ToolResult(False, Text("`items` is a list of texts that is not empty"))
+        if do == "add" and any(len(item) > ITEM_CHARS for item in items):
             return ToolResult(False, Text("an item has at most {most} characters", most=ITEM_CHARS))
-        change = ListChange(
-            self._turn,
-            *(add, tick, untick, remove),
-            user=self._user(),
-            tainted=self._tainted(),
-            once=False,
-        )
-        changed = await self._ask(change_list(self._chat, name, change))
+        return await self._change(name, do, items)
+
+    async def _names(self) -> ToolResult:
+        lists = await self._ask(lists_of(self._chat))
+        names = "\n".join(f"- {one.name}: {one.open} open of {one.all}" for one in lists)
+        return ToolResult(True, names or "There are no lists.")
+
+    async def _change(self, name: str, do: str, items: tuple[str, ...]) -> ToolResult:
+        change = ListChange(self._turn, user=self._user(), tainted=self._tainted(), once=False)
+        changed = await self._ask(change_list(self._chat, name, change.having(**{do: items})))
         if changed.full:
             return ToolResult(
                 False,
@@ -133,15 +109,15 @@ class ChangeListTool(_ListTool):
         note = f"No single item fits: {', '.join(changed.unknown)}.\n" if changed.unknown else ""
         return self._result(name, changed.items, note)
 
-
-LIST_TOOLS: Final = (ReadListTool, ChangeListTool)
-
-
-def _no_name() -> ToolResult:
-    return ToolResult(
-        False,
-        Text("`name` is letters, digits, - and _, at most {most} characters, like shopping", most=NAME_CHARS),
-    )
+    def _result(self, name: str, items: tuple[ListItem, ...], note: str = "") -> ToolResult:
+        """Return a list as a result. It is tainted if somebody else, or a page, has written an item."""
+        if not items:
+            return ToolResult(True, f"{note}The list {name} is empty.")
+        user = self._user()
+        tainted = any(item.tainted or item.user != user for item in items)
+        lines = "\n".join(_line(position, item) for position, item in enumerate(items, 1))
+        body = untrusted_block(f"the list {name}", lines) if tainted else lines
+        return ToolResult(True, f"{note}The list {name}:\n{body}", tainted=tainted)
 
 
 def _texts(value: object) -> tuple[str, ...] | None:
