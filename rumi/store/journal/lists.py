@@ -105,7 +105,7 @@ def items_of(transaction: Transaction, chat: str, name: str) -> tuple[ListItem, 
     rows = transaction.db.execute(
         "SELECT id, text, author, ticked, ticker, user, tainted FROM list_items WHERE chat = ? AND list = ?"
         " ORDER BY id",
-        (chat, name),
+        (chat, clean(name)),
     )
     return tuple(
         ListItem(id, text, author, ticked is not None, ticker, user, bool(tainted))
@@ -120,7 +120,8 @@ def change_list(transaction: Transaction, chat: str, name: str, change: ListChan
     An added text that the list has already is not added again; if it is ticked, its tick is removed. A change
     that would exceed a limit has no effect.
     """
-    work = _Changing(transaction, chat, name, change)
+    name = clean(name)
+    work = _Changing(transaction, chat, name, replace(change, by=clean(change.by)))
     items = items_of.do(transaction, chat, name)
     if change.once and work.done_before():
         return ChangedList(items)
