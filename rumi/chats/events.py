@@ -112,7 +112,7 @@ class Replied:
 
     @property
     def with_commands(self) -> str:
-        """Return the text for a channel without buttons: the commands that it does not name stand below it."""
+        """Return the text, and below it the commands that it does not name: for channels without buttons."""
         missing = [command for command in self.commands if command not in self.text]
         return "\n\n".join(filter(None, (self.text, " · ".join(f"`{command}`" for command in missing))))
 
