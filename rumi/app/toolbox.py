@@ -1,7 +1,7 @@
 """The tools of a chat other than its sandbox tools; they are created for each turn."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -29,11 +29,13 @@ from rumi.agent.tools.web_fetch import SaveFile, WebFetch
 from rumi.agent.tools.web_search import WebSearch
 from rumi.agent.tools.write_file import WriteFile
 from rumi.chats.context import ChatView
+from rumi.chats.lists.tools import SharedListTool
 from rumi.memory.actor import AskMemory, asking_for_turn
 from rumi.memory.recall.actor import AskRecall
 from rumi.models.model import Message, Model, ModelRequest, ToolSpec
 from rumi.platform.chat_ids import ChatIds
 from rumi.sandbox.incoming import PlacedFile
+from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.records import ScheduleRecord, TaskRecord
 from rumi.tasks.bots.bots import Bots, StartBot
 from rumi.tasks.research.tool import RepositoryTool, ResearchTool
@@ -63,6 +65,7 @@ _ONE_FORM: Final = (
         UseSkill,
         StartBot,
         DeclareTool,
+        SharedListTool,
     ),
 )
 
@@ -77,11 +80,13 @@ class Toolbox:
     web: Web
     files_from_web: FilesFromWeb
     ids: ChatIds
+    journal: AskJournal
     memory: AskMemory
     recall: AskRecall
     skills: AskSkills
     runner: CodeRunner
     workspaces: Path
+    prepare_workspace: Callable[[str], Awaitable[object]]
     model_for: Callable[[str, Language, str], Model]
     tasks: Callable[[], Tasks]
     schedules: Callable[[], Schedules]
@@ -104,6 +109,7 @@ class Toolbox:
             *self._research(view, owner),
             *((StartBot(self.bots, owner, chat, view.language, view.user()),) if self.bots().any else ()),
             *schedule_tools(self.schedules, lambda: _new_schedule(view, owner)),
+            SharedListTool(self.journal, chat, view.user, view.turn, view.tainted),
             *self.of_channel(chat),
             *self.of_images(view),
             *self.mcp(view),
@@ -145,6 +151,7 @@ class Toolbox:
             tools=lambda: names,
             model=answer,
             project=view.project,
+            prepares=partial(self.prepare_workspace, view.chat),
             tainted=view.files_tainted,
             touches=view.touch_files,
             brings=view.mark_files_tainted,

@@ -98,7 +98,8 @@ class Replied:
     acknowledges that a person has received the reply. `reason` says how the turn ended; it is set only on the
     reply to a turn that is published a second time. `task` is the number of a task, if this reply is the
     task's result, which all clients of the chat show; 0 for a reply to a person's message. `schedule` is the
-    number of the schedule that created the message; 0 for a person's message.
+    number of the schedule that created the message; 0 for a person's message. `commands` are those that
+    buttons below the reply send, where a channel has buttons.
     """
 
     delivery: int
@@ -107,6 +108,13 @@ class Replied:
     reason: Reason | None = None
     task: int = 0
     schedule: int = 0
+    commands: tuple[str, ...] = ()
+
+    @property
+    def with_commands(self) -> str:
+        """Return the text, and below it the commands that it does not name: for channels without buttons."""
+        missing = [command for command in self.commands if command not in self.text]
+        return "\n\n".join(filter(None, (self.text, " · ".join(f"`{command}`" for command in missing))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,7 +356,7 @@ _PARTS: Final[Mapping[tuple[type[Any], str], type[Any]]] = {
     (TurnFinished, "usage"): Usage,
     (Used, "usage"): Usage,
 }
-_TUPLES: Final = frozenset({"argv", "links", "messages", "shows"})
+_TUPLES: Final = frozenset({"argv", "commands", "links", "messages", "shows"})
 _TEXT: Final = "_text"
 """The end of the names of fields with the key and the fields of a `Text`."""
 _LEFT_OUT: Final = frozenset({"pictures", "written_tokens", "whole_output"})

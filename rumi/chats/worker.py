@@ -789,7 +789,8 @@ class Worker:
         )
         said = job.message
         replied = await self._settle(asking(reply, chat_session.parked, job.language))
-        return Done(replace(replied, task=said.task, schedule=said.schedule))
+        commands = tuple(button.words for button in said.buttons)
+        return Done(replace(replied, task=said.task, schedule=said.schedule, commands=commands))
 
     async def _reset(self, job: Job) -> Done:
         """Remove the sandbox and the history; also the files, if the user asked for that and confirmed it."""

@@ -22,6 +22,7 @@ from rumi.chats.fact_extraction import add_fact_extraction
 from rumi.chats.hub import Hub, HubSubscription
 from rumi.chats.hub import reply_to as next_reply
 from rumi.chats.inbox import Inbox, add_chats
+from rumi.chats.lists.commands import ListCommands
 from rumi.chats.local import LocalChat
 from rumi.chats.people.chat_commands import PeopleCommands
 from rumi.chats.people.people import People
@@ -333,6 +334,7 @@ async def house(
         )
     )
     handlers: dict[str, CommandHandler] = {"tasks": tasks, "budgets": money, "schedules": schedules}
+    handlers["lists"] = ListCommands(journal.ask)
     undo = Undo(Snapshots(path), offload, tasks.stop_all)
     root.add(ChildSpec("undo", lambda: UndoSweep(journal, undo, 0.0)))
     if context.memory is not None:

@@ -327,7 +327,9 @@ class Transcript:
 
     def _reply(self, reply: Replied, at: float) -> None:
         self._add(
-            TranscriptEntry(self._id(), "reply", "done", [_text(reply.text)], at, delivery=reply.delivery)
+            TranscriptEntry(
+                self._id(), "reply", "done", [_text(reply.with_commands)], at, delivery=reply.delivery
+            )
         )
 
     def _answer(self, turn: str) -> TranscriptEntry | None:

@@ -142,8 +142,8 @@ def insert_message(message: Incoming, transaction: Transaction) -> Incoming:
     (id,) = transaction.db.execute(
         "INSERT INTO messages"
         " (chat, text, received, language, admin, origin, enclosures, user, unattended, apart, channel,"
-        " model, project, task, schedule, notice, tainted, buttons, sent, corrects, event_of, reply)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+        " model, project, task, schedule, notice, tainted, buttons, sent, corrects, event_of, pressed, reply)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
         (
             message.chat,
             clean(message.text),
@@ -166,6 +166,7 @@ def insert_message(message: Incoming, transaction: Transaction) -> Incoming:
             message.sent,
             message.corrected,
             clean(message.trigger),
+            int(bool(message.button)),
             reply or None,
         ),
     ).fetchone()

@@ -34,7 +34,7 @@ def settle(transaction: Transaction, chat: str, reply: FinalReply) -> int:
             " WHERE chat = ?2 AND number = ?3",
             (reply.due, chat, session),
         )
-    delivery = insert_reply(transaction, chat, reply.text)
+    delivery = insert_reply(transaction, chat, reply.text, in_place=reply.in_place)
     transaction.db.executemany(
         "UPDATE messages SET reply = ?, reason = ?, session = coalesce(session, nullif(?, 0))"
         " WHERE id = ? AND reply IS NULL",
@@ -63,11 +63,11 @@ def settle(transaction: Transaction, chat: str, reply: FinalReply) -> int:
     return delivery
 
 
-def insert_reply(transaction: Transaction, chat: str, text: str) -> int:
+def insert_reply(transaction: Transaction, chat: str, text: str, *, in_place: bool = False) -> int:
     """Insert a reply into the outbox; return its delivery number."""
     (id,) = transaction.db.execute(
-        "INSERT INTO outbox (chat, text, created) VALUES (?, ?, ?) RETURNING id",
-        (chat, clean(text), transaction.now()),
+        "INSERT INTO outbox (chat, text, created, in_place) VALUES (?, ?, ?, ?) RETURNING id",
+        (chat, clean(text), transaction.now(), int(in_place)),
     ).fetchone()
     return int(id)
 
@@ -148,7 +148,8 @@ def undelivered_replies(
     found = (
         "SELECT outbox.id, outbox.text, parts, messages.id, turn, reason, origin, preview,"
         " coalesce(task, 0), coalesce(schedule, 0), coalesce(buttons, '[]'), begun, coalesce(language, ''),"
-        " coalesce(part_of, 0), coalesce(messages.text, '') != '', coalesce(event_of, '')"
+        " coalesce(part_of, 0), coalesce(messages.text, '') != '', coalesce(event_of, ''),"
+        " in_place * coalesce(pressed, 0)"
         " FROM outbox LEFT JOIN messages ON reply = outbox.id WHERE outbox.chat = ?1"
     )
     rows = transaction.db.execute(
@@ -162,7 +163,7 @@ def undelivered_replies(
     replies: dict[int, StoredReply] = {}
     silent = set[int]()  # replies whose message so far has no text, so that a part with text is answered
     for delivery, text, parts, message, turn, reason, origin, preview, task, schedule, *more_columns in rows:
-        buttons_text, begun, language, part_of, speaks, trigger = more_columns
+        buttons_text, begun, language, part_of, speaks, trigger, in_place = more_columns
         first = StoredReply(
             *(delivery, (), text),
             parts=parts,
@@ -172,6 +173,7 @@ def undelivered_replies(
             buttons=buttons_in(buttons_text),
             begun=begun,
             language=language or "en",
+            replaces=(origin or None) if in_place else None,
         )
         reply = replies.get(delivery, first)
         if message is not None:

@@ -57,9 +57,10 @@ class Undone:
     """The undo of a turn, requested by a `message`: what was restored and what was not.
 
     `schedules` and `facts` were restored. `schedules_kept` and `facts_kept` were not restored, because they
-    have changed since the turn. `parked` has the numbers of questions that were withdrawn. `tasks` has the
-    numbers of tasks that the turn started and that are stopped. `withdrawn` is the delivery number of the
-    turn's reply if the reply was not sent and never will be, otherwise 0. `files` is `restored`, `untouched`,
+    have changed since the turn; `items` and `items_kept` are texts of items of lists. `parked` has the
+    numbers of questions that were withdrawn. `tasks` has the numbers of tasks that the turn started and that
+    are stopped. `withdrawn` is the delivery number of the turn's reply if the reply was not sent and never
+    will be, otherwise 0. `files` is `restored`, `untouched`,
     or the reason why the files were not restored. `calls` are tool calls with effects outside this machine,
     which cannot be undone. `done` is True if the undo is complete.
     """
@@ -72,6 +73,8 @@ class Undone:
     facts_kept: tuple[str, ...] = ()
     schedules: tuple[int, ...] = ()
     schedules_kept: tuple[int, ...] = ()
+    items: tuple[str, ...] = ()
+    items_kept: tuple[str, ...] = ()
     parked: tuple[int, ...] = ()
     tasks: tuple[int, ...] = ()
     withdrawn: int = 0
@@ -375,7 +378,9 @@ class StoredReply:
     `parts` is the number of parts that were already sent, and `begun` the number of parts that may have been
     sent. `task` is the task whose result the reply contains.
     `schedule` is the schedule that created the message, `trigger` the trigger whose event it brings.
-    `language` is the language of the first message.
+    `language` is the language of the first message. `replaces` is the source's number of the message that the
+    reply takes the place of: a button below that message was pressed; None for a reply that becomes a message
+    of its own.
     """
 
     delivery: int
@@ -392,6 +397,7 @@ class StoredReply:
     buttons: Buttons = ()
     begun: int = 0
     language: Language = "en"
+    replaces: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,7 +408,8 @@ class FinalReply:
     session in which the turn began is meant. `due` is the new end time of the session, None if it has not
     changed. `noticed` lists the keys of budgets that the reply reports as nearly used up. `asked` lists the
     parked calls that the reply asks about. `buttons` are added to those that the first message already has.
-    `parts` are those of the messages that are parts of the first one.
+    `parts` are those of the messages that are parts of the first one. With `in_place`, the reply to a press
+    of a button takes the place of the message with the button, where the channel can edit messages.
     """
 
     messages: tuple[int, ...]
@@ -415,6 +422,7 @@ class FinalReply:
     asked: tuple[int, ...] = ()
     buttons: Buttons = ()
     parts: tuple[int, ...] = ()
+    in_place: bool = False
 
 
 @dataclass(frozen=True, slots=True)

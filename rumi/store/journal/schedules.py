@@ -16,6 +16,7 @@ from rumi.store.journal.records import (
     ScheduleRecord,
     ScheduleState,
 )
+from rumi.store.journal.reminders import number_buttons
 from rumi.store.journal.scopes import keys_in, of_chat, of_schedule
 from rumi.store.journal.tasks import insert_task
 from rumi.store.journal.transaction import SLICE, clean, mine
@@ -262,7 +263,7 @@ def _fire(firing: Firing, transaction: Transaction) -> Fired:
         return Fired()
     message = task = None
     if firing.message is not None:
-        message = insert_message(firing.message, transaction)
+        message = number_buttons(transaction, insert_message(firing.message, transaction))
     if firing.task is not None:
         task = insert_task(firing.task, transaction)
     transaction.db.execute(

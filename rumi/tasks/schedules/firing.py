@@ -3,12 +3,14 @@
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from secrets import token_hex
 from typing import Final, TypeAlias
 
 from rumi.errors import RumiError
 from rumi.platform.texts import schedules as schedule_texts
+from rumi.platform.texts import snoozing as snooze_texts
 from rumi.platform.texts.translation import error_text
-from rumi.store.journal.records import Firing, Incoming, ScheduleRecord, TaskRecord
+from rumi.store.journal.records import Button, Buttons, Firing, Incoming, ScheduleRecord, TaskRecord
 from rumi.tasks.schedules.times import QuietHours, following, latest, local_time
 from rumi.texts import Language, gettext
 
@@ -64,9 +66,8 @@ def work(schedule: ScheduleRecord, firing: Firing, late: str, task_of: MakeTask)
     language = schedule.language
     match schedule.kind:
         case "text":
-            return replace(
-                firing, message=notice(schedule, schedule_texts.fire_text(language, schedule.text, late))
-            )
+            fired = notice(schedule, schedule_texts.fire_text(language, schedule.text, late))
+            return replace(firing, message=replace(fired, buttons=_snooze_buttons(language)))
         case "turn":
             text = f"{schedule.text}\n\n{late}" if late else schedule.text
             message = Incoming(
@@ -107,6 +108,10 @@ def notice(schedule: ScheduleRecord, text: str) -> Incoming:
         notice=True,
         tainted=schedule.tainted,
     )
+
+
+def _snooze_buttons(language: Language) -> Buttons:
+    return tuple(Button(token_hex(8), label, words) for label, words in snooze_texts.snooze_buttons(language))
 
 
 def research_of(schedule: ScheduleRecord) -> TaskRecord:

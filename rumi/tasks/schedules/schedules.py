@@ -13,6 +13,7 @@ from actors import ActorError, ActorRef
 from rumi.chats.commands import ChatCommand
 from rumi.chats.hub import Hub
 from rumi.chats.people.people import People
+from rumi.chats.services import CommandReply
 from rumi.errors import RumiError, UsageError
 from rumi.platform.chat_ids import ChatIds
 from rumi.platform.config.schema import GroupSection, SchedulesSection
@@ -23,6 +24,7 @@ from rumi.store.journal.records import Fired, Firing, Incoming, ScheduleRecord, 
 from rumi.store.journal.schedules import fire_schedules
 from rumi.store.journal.transaction import JournalMessage
 from rumi.tasks.schedules.firing import MakeTask, in_words, next_in_words, research_of, work
+from rumi.tasks.schedules.snoozing import snooze_command
 from rumi.tasks.schedules.stored import StoredSchedules, bot_of
 from rumi.tasks.schedules.times import NotATime, QuietHours, quiet_hours
 from rumi.tasks.schedules.when import read_when_and_text
@@ -90,13 +92,18 @@ class Schedules(StoredSchedules):
 
     # For chats
 
-    async def command(self, message: Incoming, language: Language, command: ChatCommand) -> str:
-        """Execute `/remind WHEN TEXT`, `/schedules` or `/timezone ZONE`; return the reply."""
+    async def command(
+        self, message: Incoming, language: Language, command: ChatCommand
+    ) -> str | CommandReply:
+        """Execute `/remind WHEN TEXT`, `/schedules`, `/snooze WHEN` or `/timezone ZONE`; return the reply."""
         owner = self.services.ids.owner_of(message.chat)
         try:
             match command.name:
                 case "remind":
                     return await self._remind(message, language, owner, command.rest)
+                case "snooze":
+                    ask = self.services.journal.ask
+                    return await snooze_command(self, ask, owner, message, language, command.rest)
                 case "timezone":
                     return await self._timezone(language, owner, command.rest)
                 case _:
