@@ -39,6 +39,7 @@ from rumi.agent.tool import Tool
 from rumi.agent.tools.bash import bash_tools
 from rumi.agent.tools.delegate import Delegate
 from rumi.agent.tools.edit_file import EditFile
+from rumi.agent.tools.nothing_new import NothingNew
 from rumi.agent.tools.read_file import ReadFile
 from rumi.agent.tools.search_files import search_tools
 from rumi.agent.tools.write_file import WriteFile
@@ -91,8 +92,11 @@ from rumi.store.journal.records import (
     Button,
     FinalReply,
     HistoryEntry,
+    Outcome,
+    OutcomeHow,
     Reason,
 )
+from rumi.store.journal.schedules import fired_by_hand
 from rumi.texts import Text, gettext, ngettext
 from rumi.web.links import urls_in_words
 from rumi.web.readers.files.viewer import Seen
@@ -200,7 +204,8 @@ class Worker:
             return await self._leave_open(job)
         if finished is None:
             finished = self._cut_short(job, unconfirmed)
-        replied = await self._settle(self._end(job, finished))
+        silent = finished.nothing_new and await self._may_be_silent(job, finished)
+        replied = await self._settle(self._end(job, finished, silent=silent))
         if job.message.schedule:
             replied = replace(replied, schedule=job.message.schedule)
         if job.allowed:  # a yes is valid for this turn only
@@ -210,6 +215,20 @@ class Worker:
         self._session.turn = ""
         self._session.step_back()
         return done
+
+    async def _may_be_silent(self, job: Job, finished: TurnFinished) -> bool:
+        """Return True if nobody has to be told how a scheduled turn with nothing new has ended.
+
+        A failure, a call that waits for a yes, a shown file and a person who waits must be answered. What an
+        earlier process did in the turn is not known well enough to be silent about it.
+        """
+        acted = job.broken is not None and replies_in(job.broken.entries) > 0
+        told = finished.failed or job.still_running or job.shows or job.joined or job.dropped or acted
+        note = "" if job.broken is not None and job.note == reply_texts.went_on(job.language) else job.note
+        if not job.message.schedule or told or note or self._session.parked.to_ask():
+            return False
+        job.note = ""
+        return not await self._services.journal.ask(fired_by_hand(job.message.schedule, job.message.id))
 
     async def _attempts(self, job: Job) -> TurnFinished:
         """Run the turn. If parts of its message come while it has done nothing yet, begin it again."""
@@ -400,6 +419,7 @@ class Worker:
             WriteFile(shell),
             Delegate(search_tools(shell)),
             *self._context.tools_for(view),
+            *((NothingNew(),) if job.message.schedule else ()),
         )
 
     async def _store_note(self, job: Job, model: Model, zone: str) -> bool:
@@ -577,8 +597,14 @@ class Worker:
             answer = reply_texts.not_confirmed(answer, error_text(job.language, unconfirmed))
         return TurnFinished(job.ended_by, answer)
 
-    def _end(self, job: Job, finished: TurnFinished) -> FinalReply:
+    def _end(self, job: Job, finished: TurnFinished, *, silent: bool = False) -> FinalReply:
         """Append the turn's last entry to the history; return the reply that is stored with it."""
+        outcome = None
+        if finished.nothing_new:
+            how: OutcomeHow = "failed" if finished.failed else "nothing_new"
+            outcome = Outcome(how, finished.answer)
+            answer = reply_texts.nothing_new(job.language, finished.answer, finished.failed)
+            finished = replace(finished, answer=answer)
         said = self._services.hub.turn(self._chat).words
         entry = (
             ending(job.turn, finished.reason, said.strip(), self._session.tainted)
@@ -587,7 +613,8 @@ class Worker:
         )
         self._session.remember(entry)
         self._session.due = self._context.now() + self._context.settings.session.ttl_s
-        notices = dict(self._services.notices(self._chat, job.language))
+        # Notices wait for a reply that somebody reads.
+        notices = {} if silent else dict(self._services.notices(self._chat, job.language))
         answer, buttons = finished.answer, tuple[Button, ...]()
         if finished.reason in PRESS_GOES_ON and not job.message.apart:
             answer = f"{answer} {reply_texts.go_on(job.language)}"
@@ -602,6 +629,8 @@ class Worker:
             tuple(notices),
             buttons=buttons,
             parts=job.further,
+            silent=silent,
+            outcome=outcome,
         )
         return asking(reply, self._session.parked, job.language)
 
@@ -611,7 +640,7 @@ class Worker:
         delivery = await self._services.journal.ask(settle(self._chat, reply))
         self._session.parked.note_asked(reply.asked)
         self._services.noticed(reply.noticed)
-        return Replied(delivery, reply.messages, reply.text)
+        return Replied(delivery, reply.messages, reply.text, silent=reply.silent)
 
     async def _begin(self, job: Job) -> str | None:
         """Store the beginning of the turn. If there is nothing to run, return the text of the reply."""
@@ -699,7 +728,9 @@ class Worker:
     def _publish_start(self, job: Job) -> None:
         said, preview = job.message, None if job.broken is None else job.broken.preview
         outside = has_outside_text(said)
-        started = TurnStarted(said.text, said.id, job.language, said.origin, outside, preview)
+        started = TurnStarted(
+            said.text, said.id, job.language, said.origin, outside, preview, schedule=said.schedule
+        )
         self._publish(job.turn, started)
 
     async def _when_written(self, job: Job) -> tuple[HistoryEntry, ...]:

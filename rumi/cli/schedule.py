@@ -87,7 +87,8 @@ def list_(as_json: bool = False) -> None:
             schedule_texts.schedule_state(language, schedule["state"], schedule.get("reason", "")),
         )
         text = flat(task_texts.shortly(schedule["text"]))
-        echo(f"{schedule['id']:>5}  {kind:<13} {state:<9} {flat(schedule['when'])}  {text}")
+        last = f"  ({flat(schedule['last'])})" if schedule.get("last") else ""
+        echo(f"{schedule['id']:>5}  {kind:<13} {state:<9} {flat(schedule['when'])}  {text}{last}")
 
 
 @command.command()
@@ -106,7 +107,8 @@ def show(schedule: int, as_json: bool) -> None:
         schedule_texts.schedule_kind(language, found["kind"]),
         schedule_texts.schedule_state(language, found["state"], found.get("reason", "")),
     )
-    echo(f"{found['id']} · {kind} · {state} · {flat(found['when'])}\n")
+    last = f" · {flat(found['last'])}" if found.get("last") else ""
+    echo(f"{found['id']} · {kind} · {state} · {flat(found['when'])}{last}\n")
     echo(flat_lines(found["text"]))
 
 

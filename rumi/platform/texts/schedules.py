@@ -99,18 +99,44 @@ def schedule_kind(language: Language, kind: str) -> str:
     }.get(kind, kind)
 
 
-def schedule_list(language: Language, rows: Sequence[tuple[int, str, str, str, str, str]]) -> str:
-    """List schedules in Markdown; each row has a number, a kind, a state, its reason, a time and a text."""
+def last_outcome(language: Language, how: str, why: str, when: str) -> str:
+    """Say how the work of a schedule's last fire ended: `last: nothing new, 14:00 (no letter came)`."""
+    said = {
+        "said": gettext(language, "last: sent"),
+        "nothing_new": gettext(language, "last: nothing new"),
+        "unchanged": gettext(language, "last: unchanged"),
+        "changed": gettext(language, "last: changed"),
+        "failed": gettext(language, "last: failed"),
+        "parked": gettext(language, "last: asks for a yes"),
+        "stopped": gettext(language, "last: stopped"),
+    }.get(how)
+    if said is None:
+        return ""
+    return f"{said}, {when} ({flat(why)})" if why else f"{said}, {when}"
+
+
+def outcome_time(language: Language, local: datetime, now: datetime) -> str:
+    """Return the local time of an outcome, with its date if that is another day than today."""
+    if local.date() == now.date():
+        return f"{local:%H:%M}"
+    return f"{full_date(language, local)}, {local:%H:%M}"
+
+
+def schedule_list(language: Language, rows: Sequence[tuple[int, str, str, str, str, str, str]]) -> str:
+    """List schedules in Markdown.
+
+    Each row has a number, a kind, a state, its reason, a time, a text, and the outcome of the last fire.
+    """
     if not rows:
         return gettext(language, "There are no reminders or schedules.")
     return "\n".join(
         " · ".join(
             (
                 *(f"- {id}", schedule_kind(language, kind), schedule_state(language, state, reason)),
-                *(when, shortly(text)),
+                *(when, shortly(text), *((last,) if last else ())),
             )
         )
-        for id, kind, state, reason, when, text in rows
+        for id, kind, state, reason, when, text, last in rows
     )
 
 

@@ -383,6 +383,24 @@ class StoredReply:
     language: Language = "en"
 
 
+OutcomeHow: TypeAlias = Literal["said", "nothing_new", "unchanged", "changed", "failed", "parked", "stopped"]
+"""How the work of a schedule's last fire ended.
+
+`said`: its reply was sent. `nothing_new`: a turn had nothing to tell, or a command printed nothing.
+`unchanged`: a check found no change, so no work began. `changed`: a check found a change, and the work has
+begun. `failed`: the work or the check failed. `parked`: the reply asks about calls that need a yes.
+`stopped`: a person or the end of the process stopped the work.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How the work of a schedule's last fire ended. `why` is one line, and may contain untrusted text."""
+
+    how: OutcomeHow
+    why: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class FinalReply:
     """The final reply to `messages`, and the state that is stored with it.
@@ -391,7 +409,9 @@ class FinalReply:
     session in which the turn began is meant. `due` is the new end time of the session, None if it has not
     changed. `noticed` lists the keys of budgets that the reply reports as nearly used up. `asked` lists the
     parked calls that the reply asks about. `buttons` are added to those that the first message already has.
-    `parts` are those of the messages that are parts of the first one.
+    `parts` are those of the messages that are parts of the first one. A `silent` reply counts as delivered:
+    nobody is told of it. `outcome` is what the schedule of the first message shows about this work; None for
+    what follows from `reason`.
     """
 
     messages: tuple[int, ...]
@@ -404,6 +424,8 @@ class FinalReply:
     asked: tuple[int, ...] = ()
     buttons: Buttons = ()
     parts: tuple[int, ...] = ()
+    silent: bool = False
+    outcome: "Outcome | None" = None
 
 
 @dataclass(frozen=True, slots=True)

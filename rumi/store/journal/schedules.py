@@ -269,9 +269,12 @@ def _fire(firing: Firing, transaction: Transaction) -> Fired:
         "UPDATE fires SET message = ?, task = ? WHERE schedule = ? AND instant = ?",
         (message.id if message else None, task.id if task else None, firing.schedule, key),
     )
+    # Fires that a command asked for have negative keys. They are counted apart: a later message has a lower
+    # one, and would otherwise be the first to go.
+    side, beyond, order = ("instant < 0", ">=", "ASC") if key < 0 else ("instant >= 0", "<=", "DESC")
     transaction.db.execute(
-        "DELETE FROM fires WHERE schedule = ?1 AND instant <="
-        " (SELECT instant FROM fires WHERE schedule = ?1 ORDER BY instant DESC LIMIT 1 OFFSET ?2)",
+        f"DELETE FROM fires WHERE schedule = ?1 AND {side} AND instant {beyond} (SELECT instant FROM fires"
+        f" WHERE schedule = ?1 AND {side} ORDER BY instant {order} LIMIT 1 OFFSET ?2)",
         (firing.schedule, MAX_FIRES),
     )
     return Fired(message, task)
@@ -294,6 +297,16 @@ def _goes_on(firing: Firing, transaction: Transaction) -> bool:
         "SELECT EXISTS (SELECT 1 FROM messages WHERE reply IS NULL AND schedule = ?1 AND NOT notice)"
         " OR EXISTS (SELECT 1 FROM tasks WHERE ended IS NULL AND schedule = ?1)",
         (firing.schedule,),
+    )
+    return bool(found.fetchone()[0])
+
+
+@step(reads=True)
+def fired_by_hand(transaction: Transaction, schedule: int, message: int) -> bool:
+    """Return True if a person had the schedule fire, and that stored this message."""
+    found = transaction.db.execute(
+        "SELECT EXISTS (SELECT 1 FROM fires WHERE schedule = ? AND message = ? AND instant < 0)",
+        (schedule, message),
     )
     return bool(found.fetchone()[0])
 

@@ -32,7 +32,7 @@ from rumi.store.journal.schedules import (
     tell_return,
 )
 from rumi.store.journal.unreachable import unreachable_chats
-from rumi.tasks.schedules.firing import Later, in_words, notice, plan
+from rumi.tasks.schedules.firing import Later, in_words, last_in_words, notice, plan
 from rumi.tasks.schedules.schedules import Schedules
 from rumi.tasks.schedules.times import following
 
@@ -306,6 +306,7 @@ class ScheduleClock(Actor[Never]):
                     "next": schedule.next_at if schedule.state == "active" else None,
                     "zone": schedule.zone,
                     "failures": schedule.failures,
+                    "last": last_in_words(schedule, "en", self._services.now()),
                 }
                 for schedule in self._shown
             ],

@@ -135,6 +135,17 @@ def next_in_words(schedule: ScheduleRecord, language: Language) -> str:
     return f"{schedule_texts.recurrence(language, schedule.cron)} → {at}" if schedule.cron else at
 
 
+def last_in_words(schedule: ScheduleRecord, language: Language, now: float) -> str:
+    """Say how the work of a schedule's last fire ended, and when; empty if that is not known."""
+    try:
+        outcome = json.loads(schedule.outcome or "{}")
+        at, zone = float(outcome["at"]), schedule.zone
+        when = schedule_texts.outcome_time(language, local_time(at, zone), local_time(now, zone))
+        return schedule_texts.last_outcome(language, str(outcome["how"]), str(outcome["why"]), when)
+    except (ValueError, KeyError, TypeError, OverflowError):  # damaged, or there is none
+        return ""
+
+
 def in_words(instant: float, zone: str, language: Language) -> str:
     """Describe an instant as a local time in words."""
     return schedule_texts.moment(language, local_time(instant, zone), zone)

@@ -22,7 +22,7 @@ from rumi.platform.texts.translation import error_text
 from rumi.store.journal.records import Fired, Firing, Incoming, ScheduleRecord, TaskRecord
 from rumi.store.journal.schedules import fire_schedules
 from rumi.store.journal.transaction import JournalMessage
-from rumi.tasks.schedules.firing import MakeTask, in_words, next_in_words, research_of, work
+from rumi.tasks.schedules.firing import MakeTask, in_words, last_in_words, next_in_words, research_of, work
 from rumi.tasks.schedules.stored import StoredSchedules, bot_of
 from rumi.tasks.schedules.times import NotATime, QuietHours, quiet_hours
 from rumi.tasks.schedules.when import read_when_and_text
@@ -162,7 +162,13 @@ class Schedules(StoredSchedules):
         """Return a list of schedules in Markdown."""
         return schedule_texts.schedule_list(
             language,
-            [(s.id, s.kind, s.state, s.reason, next_in_words(s, language), s.text) for s in schedules],
+            [
+                (
+                    *(s.id, s.kind, s.state, s.reason, next_in_words(s, language), s.text),
+                    last_in_words(s, language, self.services.now()),
+                )
+                for s in schedules
+            ],
         )
 
     def understood(self, schedule: ScheduleRecord, language: Language) -> str:
