@@ -26,11 +26,13 @@ from rumi.agent.prompts.message_entries import (
     answering,
     attachment_message,
     beyond_last_exchange,
+    command_in,
     described,
     fetched,
     has_outside_text,
     meanwhile,
     opening,
+    output_entries,
     result_entries,
     to_fetch,
 )
@@ -60,6 +62,7 @@ from rumi.chats.resuming import (
     replies_in,
     results_of_interrupted,
 )
+from rumi.chats.scheduled_command import command_error, run_command
 from rumi.chats.services import ChatServices, ChatShell
 from rumi.chats.session import ChatSession, ending
 from rumi.chats.surroundings import variables
@@ -93,7 +96,6 @@ from rumi.store.journal.records import (
     FinalReply,
     HistoryEntry,
     Outcome,
-    OutcomeHow,
     Reason,
 )
 from rumi.store.journal.schedules import fired_by_hand
@@ -297,6 +299,8 @@ class Worker:
         Return how the turn finished. An unusable model or an attachment that cannot be fetched ends the turn
         as a `model_error`.
         """
+        if command := command_in(job.message):
+            return await self._run_command(job, command)
         # A turn that begins again with a corrected text has entries in the session only.
         known = any(entry.turn == job.turn for entry in self._session.entries)
         if job.broken is not None and not job.broken.entries and not known:
@@ -381,6 +385,32 @@ class Worker:
         if job.shows and self._context.show is not None:
             job.stage = "showing files"
             await self._context.show(self._chat, tuple(job.shows)[:MOST_SHOWN])
+        return finished
+
+    async def _run_command(self, job: Job, command: str) -> TurnFinished:
+        """Run the command of a schedule in the chat's sandbox, without a model; return its output.
+
+        A command that an earlier process has begun is not run again, because it may have had its effect.
+        """
+        job.fixed = True
+        if job.broken is not None:
+            job.note = ""  # it does not go on
+            return TurnFinished("interrupted", reply_texts.restarted(job.language, described(job.message)))
+        job.stage = Text("running a command")
+        try:
+            if not self._context.people.of(job.message).rights.may_use("bash"):
+                raise RumiError("The role of its owner does not allow commands.")
+            if not self._files_are_here:
+                await self._services.workspaces.carry.fetch(self._chat, self._chat)
+                self._files_are_here = True
+            self._zone = await self._context.zone(self._chat)
+            self._shell.variables = variables(self._zone, self._context.now())
+            show = None if self._context.show is None else partial(self._context.show, self._chat)
+            finished = await run_command(job, command, self._shell, self._services, show)
+        except RumiError as error:
+            finished = command_error(job, command, error)
+        job.stage = ""
+        self._session.tainted |= self._shell.tainted
         return finished
 
     async def _prepare_tools(self, job: Job) -> None:
@@ -599,10 +629,9 @@ class Worker:
 
     def _end(self, job: Job, finished: TurnFinished, *, silent: bool = False) -> FinalReply:
         """Append the turn's last entry to the history; return the reply that is stored with it."""
-        outcome = None
+        outcome, command = job.outcome, command_in(job.message)
         if finished.nothing_new:
-            how: OutcomeHow = "failed" if finished.failed else "nothing_new"
-            outcome = Outcome(how, finished.answer)
+            outcome = Outcome("said" if finished.failed else "nothing_new", finished.answer)
             answer = reply_texts.nothing_new(job.language, finished.answer, finished.failed)
             finished = replace(finished, answer=answer)
         said = self._services.hub.turn(self._chat).words
@@ -611,7 +640,10 @@ class Worker:
             if finished.reason in WITHOUT_ANSWER
             else HistoryEntry(job.turn, Message("assistant", finished.answer), self._session.tainted)
         )
-        self._session.remember(entry)
+        entries: tuple[HistoryEntry, ...] = (entry,)
+        if command:
+            entries = () if silent else output_entries(job.message, entry)
+        self._session.remember(*entries)
         self._session.due = self._context.now() + self._context.settings.session.ttl_s
         # Notices wait for a reply that somebody reads.
         notices = {} if silent else dict(self._services.notices(self._chat, job.language))
@@ -624,7 +656,7 @@ class Worker:
             job.final_reply("\n\n".join((answer, *notices.values()))),
             finished.reason,
             self._session.session,
-            (entry,),
+            entries,
             self._session.due,
             tuple(notices),
             buttons=buttons,

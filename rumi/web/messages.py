@@ -41,7 +41,7 @@ class Page:
     `media_type` has no parameters. `text` is Markdown if the page was HTML. It is empty for `HEAD`, and for
     unreadable content; `described` then describes the content. `links` contains the URLs in the text, as
     normalized by the WHATWG parser. `cut` describes the omitted part, and is empty if the page is complete.
-    `cached` means that the page came from the cache.
+    `cached` means that the page came from the cache. `broken_off` means that its transfer ended too early.
     """
 
     url: str
@@ -54,6 +54,7 @@ class Page:
     described: str = ""
     redirects: int = 0
     cached: bool = False
+    broken_off: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -214,11 +214,12 @@ def fire_ended(
     """
     if outcome is None:
         outcome = Outcome("said") if how in WELL else Outcome("stopped" if how in NEITHER else "failed", how)
+    well = how in WELL and outcome.how != "failed"
     transaction.db.execute(
         "UPDATE schedules SET outcome = ?3,"
         " failures = CASE WHEN ?4 THEN failures WHEN ?1 THEN 0 ELSE failures + 1 END"
         f" WHERE id = (SELECT schedule FROM {table} WHERE id = ?2)",
-        (how in WELL, id, outcome_json(outcome, transaction.now()), how in NEITHER),
+        (well, id, outcome_json(outcome, transaction.now()), how in NEITHER),
     )
 
 

@@ -118,14 +118,15 @@ class Attachment:
     `reference` is the front end's key for the file. The sender chooses `name`, so it is untrusted.
     `size_bytes` is the size reported to the front end, None if unknown. `source` names the origin of the
     attachment, and is empty if the user made the attachment; strangers may choose words in `source`. `text`
-    contains the written text; `cut` is True if the end of the text is missing.
+    contains the written text; `cut` is True if the end of the text is missing. Only schedules make a
+    `command`, whose `text` the chat runs in its sandbox instead of a turn.
 
     `answered` is set for the text and the file of a message that the user's message answers: it is the
     source's number of that message, 0 if that message is in another chat. `sent` is the time when that
     message was sent, in seconds since 1970; 0 if unknown.
     """
 
-    kind: Literal["file", "voice", "words"]
+    kind: Literal["file", "voice", "words", "command"]
     reference: str = ""
     name: str = ""
     media_type: str = ""
@@ -142,12 +143,12 @@ class Attachment:
 
         A message with one is neither a command nor a yes or a no.
         """
-        return self.kind != "words" and self.answered is None
+        return self.kind in ("file", "voice") and self.answered is None
 
     @property
     def tainted(self) -> bool:
         """Return True if the content is untrusted: anything except a recording of the user's own voice."""
-        return self.kind != "voice" or bool(self.source)
+        return self.kind in ("file", "words") or bool(self.source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -600,9 +601,9 @@ class IterationRecord:
     ended: float = 0.0
 
 
-ScheduleKind: TypeAlias = Literal["text", "turn", "research", "bot"]
-"""The action of a schedule when it fires: send the text, or start a turn, a research task or a bot with
-it."""
+ScheduleKind: TypeAlias = Literal["text", "turn", "research", "bot", "run"]
+"""The action of a schedule when it fires: send the text, start a turn, a research task or a bot with it, or
+run it as a command in the chat's sandbox."""
 
 ScheduleState: TypeAlias = Literal["active", "paused", "done"]
 

@@ -35,6 +35,7 @@ from rumi.store.journal.unreachable import unreachable_chats
 from rumi.tasks.schedules.firing import Later, in_words, last_in_words, notice, plan
 from rumi.tasks.schedules.schedules import Schedules
 from rumi.tasks.schedules.times import following
+from rumi.tasks.schedules.watched import watches
 
 logger = logging.getLogger(__name__)
 
@@ -132,9 +133,13 @@ class ScheduleClock(Actor[Never]):
 
     async def _fire(self, due: Sequence[ScheduleRecord]) -> None:
         now, firings, moves = self._now(), [], []
+        checks: list[ScheduleRecord] = []
         for schedule in due:
             try:
                 quiet = self._schedules.quiet_of(schedule.chat)
+                if watches(schedule) and (quiet is None or quiet.until(now, schedule.zone) <= now):
+                    checks.append(schedule)
+                    continue
                 planned = plan(schedule, now, quiet, self._schedules.task_of)
             except Exception as error:  # one schedule's failure must not keep the others from firing
                 logger.error("schedule %d cannot fire and is paused", schedule.id, exc_info=error)
@@ -146,6 +151,9 @@ class ScheduleClock(Actor[Never]):
                 firings.append(planned)
         if moves:
             await self._ask(move_schedules(tuple(moves)))
+        if checks:
+            await self._schedules.checks.begin(checks, self.start_soon)
+            self._work_until = now + WORK_S
         if firings:
             await self._schedules.do(tuple(firings))
             self._note(firings)

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 from rumi.errors import RumiError
 from rumi.platform.texts import schedules as schedule_texts
 from rumi.platform.texts.translation import error_text
-from rumi.store.journal.records import Firing, Incoming, ScheduleRecord, TaskRecord
+from rumi.store.journal.records import Attachment, Firing, Incoming, ScheduleRecord, TaskRecord
 from rumi.tasks.schedules.times import QuietHours, following, latest, local_time
 from rumi.texts import Language, gettext
 
@@ -79,6 +79,16 @@ def work(schedule: ScheduleRecord, firing: Firing, late: str, task_of: MakeTask)
                 user=schedule.user,
             )
             return replace(firing, message=message)
+        case "run":
+            command = Incoming(
+                chat=schedule.chat,
+                text=schedule.text,
+                language=language,
+                schedule=schedule.id,
+                user=schedule.user,
+                attachments=(Attachment("command", text=schedule.text),),
+            )
+            return replace(firing, message=command)
     try:
         task = task_of(schedule)
     except RumiError as error:

@@ -153,6 +153,7 @@ class Fetcher(Actor[WebMessage]):
             status=answer.status,
             media_type=answer.headers.media_type,
             redirects=download.redirects,
+            broken_off=body is not None and body.broken_off,
         )
         if body is None:
             return replace(page, described=describe_head(answer.headers)), ""
