@@ -1,7 +1,7 @@
 """Commands of schedules: they run in the chat's sandbox instead of a turn, and no model is called.
 
-Such a command is a job of its chat like a turn: it waits for the running turn, a `/stop` ends it, and its reply
-is stored with its end.
+Such a command is a job of its chat like a turn: it waits for the running turn, a `/stop` ends it, and its
+reply is stored with its end.
 """
 
 from collections.abc import Awaitable, Callable, Sequence

@@ -94,8 +94,13 @@ class ScheduleClock(Actor[Never]):
                 with trio.move_on_after(max(0.0, min(self._figures.next_at - self._now(), LOOK_S))):
                     await changed.wait()
                 # Work of a recent fire may still fail: then look for failing schedules every `LOOK_S`.
-                if (now := self._now()) >= self._figures.next_at or now < self._work_until:
+                if (now := self._now()) >= self._figures.next_at or now < self._may_fail_until:
                     break
+
+    @property
+    def _may_fail_until(self) -> float:
+        """The time until which work that a fire or a check has begun may still fail."""
+        return max(self._work_until, self._schedules.changed_at + WORK_S)
 
     def _now(self) -> float:
         now = self._services.now()
@@ -153,7 +158,6 @@ class ScheduleClock(Actor[Never]):
             await self._ask(move_schedules(tuple(moves)))
         if checks:
             await self._schedules.checks.begin(checks, self.start_soon)
-            self._work_until = now + WORK_S
         if firings:
             await self._schedules.do(tuple(firings))
             self._note(firings)
@@ -170,7 +174,7 @@ class ScheduleClock(Actor[Never]):
 
     async def _pause_failing(self) -> None:
         """Pause schedules that failed too often, and notify the chats of these schedules."""
-        if self._services.now() >= self._work_until:
+        if self._services.now() >= self._may_fail_until:
             return
         for schedule in await self._ask(failed_schedules()):
             text = schedule_texts.schedule_paused(schedule.language, schedule.id, FAILURES, schedule.text)

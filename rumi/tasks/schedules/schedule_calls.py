@@ -17,7 +17,7 @@ from rumi.tasks.schedules.firing import in_words, last_in_words, next_in_words
 from rumi.tasks.schedules.schedules import Schedules
 from rumi.tasks.schedules.stored import StoredSchedules
 from rumi.tasks.schedules.times import NotATime
-from rumi.tasks.schedules.watched import watched_as_json
+from rumi.tasks.schedules.watched import watched_by
 from rumi.tasks.schedules.when import read_when
 from rumi.texts import Language
 
@@ -131,7 +131,7 @@ def schedule_as_json(schedule: ScheduleRecord, language: Language = "en") -> dic
     return {
         **stored,
         "options": json.loads(schedule.options),
-        "watched": watched_as_json(schedule),
+        "watched": [asdict(one) for one in watched_by(schedule)],
         "outcome": outcome_of(schedule),
         "last": last_in_words(schedule, language, time.time()),
         "message": schedule.message or None,

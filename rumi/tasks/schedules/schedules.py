@@ -72,12 +72,16 @@ class ScheduleServices:
 
 
 class Schedules(StoredSchedules):
-    """Adds and fires schedules. `next_at` is the next known fire time, in seconds since 1970."""
+    """Adds and fires schedules. `next_at` is the next known fire time, in seconds since 1970.
+
+    `changed_at` is the time at which a check has last begun work.
+    """
 
     def __init__(self, services: ScheduleServices) -> None:
         super().__init__(services.journal.ask, services.limits, services.now, services.has_bot)
         self.services = services
         self.next_at = float("inf")
+        self.changed_at = float("-inf")
         self.to_look = trio.Event()
         self.fired = trio.Event()
         self.taken_over = False
@@ -92,13 +96,15 @@ class Schedules(StoredSchedules):
         return new
 
     def _check_commands(self, schedule: ScheduleRecord) -> None:
-        """Raise a `RightsError` if the person of a schedule may not run commands."""
+        """Raise a `RumiError` if the person of a schedule may not run commands, or not this one."""
         rights = self.services.people.of_schedule(schedule).rights
         if not rights.may_use("bash"):
             what = gettext(schedule.language, "commands")
             raise RightsError(
                 "The role {role} does not allow {what}.", "Ask an admin.", role=rights.role, what=what
             )
+        if schedule.kind == "run" and self.services.sources is not None:
+            self.services.sources.policy_of(schedule.chat).parse(schedule.text)
 
     @override
     async def first_read(self, new: ScheduleRecord) -> ScheduleRecord:
@@ -112,6 +118,7 @@ class Schedules(StoredSchedules):
     def _checked(self, firing: Firing | None, fired: Fired, told: Incoming | None) -> None:
         """Deliver what a check has stored."""
         if firing is not None:
+            self.changed_at = self.services.now()
             self._deliver(firing, fired)
         if told is not None:
             self.services.wake(told)

@@ -22,7 +22,7 @@ WatchKind: TypeAlias = Literal["page", "file", "command"]
 
 MOST_WATCHED: Final = 5
 MOST_WHAT_CHARS: Final = 2_000
-KEPT_CHARS: Final = 100_000
+KEPT_CHARS: Final = 50_000
 """Maximum length of the text that is kept of one reading. A change beyond it is found, but not shown."""
 
 MOST_DIFF_CHARS: Final = 6_000
@@ -230,14 +230,21 @@ def as_stored(memory: Memory) -> str:
     return json.dumps({"read": read, "failed": memory.failed, "told": memory.told}, ensure_ascii=False)
 
 
-def watched_as_json(schedule: ScheduleRecord) -> list[dict[str, object]]:
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What a schedule watches; `title` and `chars` are those of the last reading, None before the first."""
+
+    what: str
+    title: str = ""
+    chars: int | None = None
+
+
+def watched_by(schedule: ScheduleRecord) -> list[Watched]:
     """Return what a schedule watches, and what was read of it, without its text."""
     if not watches(schedule):
         return []
     read = memory_of(schedule.checked).read
-    found: list[dict[str, object]] = []
-    for watch in watches_of(json.loads(schedule.options)):
-        one = read.get(watch.name)
-        chars, title = (None, "") if one is None else (one.chars, one.title)
-        found.append({"what": watch.name, "title": title, "chars": chars})
-    return found
+    names = [watch.name for watch in watches_of(json.loads(schedule.options))]
+    return [
+        Watched(name, read[name].title, read[name].chars) if name in read else Watched(name) for name in names
+    ]

@@ -49,7 +49,6 @@ class Visit(Tool):
 
     spec = ToolSpec("visit", "Visit.", {"type": "object", "properties": {}})
     concurrent = False
-    always_asks = True
 
     def question(self, arguments: Mapping[str, object], known_urls: object) -> Question | None:
         return Question("fetch", {"url": "https://example.org/x"}) if arguments.get("asks") else None
@@ -61,8 +60,12 @@ class Visit(Tool):
         )
 
 
+class AskingVisit(Visit):
+    always_asks = True
+
+
 def visits(view: object) -> tuple[Tool, ...]:
-    return (Visit(),)
+    return (AskingVisit(),)
 
 
 async def fired(home: House, wall: Wall, text: str = "look") -> list[str]:
