@@ -63,7 +63,8 @@ class Fetch(Request[Page]):
 
     The request counts towards the number of concurrent requests that `chat` may make. `progress` gets the
     steps of a long fetch, and must return immediately. With `whole`, the text is cut to
-    `FetchLimits.whole_chars`. Otherwise it is cut to `FetchLimits.text_chars`, which fits into a prompt.
+    `FetchLimits.whole_chars`. Otherwise it is cut to `FetchLimits.text_chars`, which fits into a prompt. With
+    `fresh`, the page does not come from the cache.
 
     Raises:
         FetchRefused: The guard refuses the URL, or the target of a redirect.
@@ -75,6 +76,7 @@ class Fetch(Request[Page]):
     method: Method = "GET"
     progress: Callable[[str], None] = field(default=lambda step: None, compare=False, repr=False)
     whole: bool = False
+    fresh: bool = False
 
 
 @dataclass(frozen=True, slots=True)

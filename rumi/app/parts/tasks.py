@@ -118,7 +118,7 @@ def add_tasks(
                 admins=lambda chat: inputs.channel_of(chat).admin_chats(),
                 language=inputs.language,
                 sources=Sources(
-                    partial(models.web.fetch, whole=True),
+                    partial(models.web.fetch, whole=True, fresh=True),
                     sandbox.sandboxes.run,
                     lambda chat: sandbox.strict if inputs.ids.may_be_group(chat) else sandbox.chosen,
                     # Files that are carried from worker to worker may not be here when a check reads them.

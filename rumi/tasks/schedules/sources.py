@@ -26,6 +26,9 @@ CHECK_S: Final = 60.0
 """Maximum time of one check, in seconds."""
 
 COMMAND_S: Final = 30.0
+NOT_RUN: Final = (126, 127)
+"""The exit codes with which a shell says that a program is not there, or is none."""
+
 MOST_FILE_BYTES: Final = 1_000_000
 MOST_FILES: Final = 200
 OUTPUT_BYTES: Final = 200_000
@@ -97,11 +100,11 @@ class Sources:
         if relative in ("", ".", "workspace"):
             return self._listed(workspace, "", "*")
         try:
-            return Reading(_content(workspace, relative), relative)
+            return Reading(_content(workspace, relative))
         except WorkspaceError as error:
             why = getattr(error.__cause__, "errno", None)
             if why in (errno.ENOENT, errno.ENOTDIR):  # that it appears is a change as well
-                return Reading("(no such file)", relative)
+                return Reading("(no such file)")
             if why == errno.EISDIR or (workspace / relative).is_dir():
                 return self._listed(workspace, relative, "*")  # which follows no link
             raise
@@ -127,7 +130,7 @@ class Sources:
             except WorkspaceError:  # deleted meanwhile, or not ours to read
                 continue
             lines.append(f"{path}, {entry.size} bytes, {sha256(content.encode()).hexdigest()[:12]}")
-        return Reading("\n".join(lines) or "(no files)", f"{folder}/{pattern}".strip("/"))
+        return Reading("\n".join(lines) or "(no files)")
 
     async def _output(self, chat: str, command: str) -> Reading:
         result = await self.run(
@@ -138,9 +141,11 @@ class Sources:
                 "{command} did not end by itself: {ended}.", command=command, ended=result.ended
             )
         parts = [result.stdout.text(), result.stderr.text()]
+        if result.exit_code in NOT_RUN:
+            raise SandboxError("{command} cannot be run: {why}.", command=command, why=parts[1].strip()[:300])
         if result.exit_code:
             parts.append(f"(exit code {result.exit_code})")
-        return Reading("\n".join(filter(None, parts)) or "(no output)", command)
+        return Reading("\n".join(filter(None, parts)) or "(no output)")
 
 
 def _content(workspace: Path, relative: str) -> str:
