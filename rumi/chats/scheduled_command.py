@@ -14,7 +14,7 @@ from rumi.errors import RumiError
 from rumi.platform.texts import schedules as schedule_texts
 from rumi.platform.texts.translation import error_text
 from rumi.platform.untrusted_text import one_line
-from rumi.store.journal.records import Outcome
+from rumi.store.journal.records import FireOutcome
 from rumi.texts import gettext
 
 WHY_CHARS = 200
@@ -42,7 +42,7 @@ async def run_command(
         if path and show is not None:
             await show((path,))
     if ran.failed:
-        job.outcome = Outcome("failed", one_line(ran.failed, WHY_CHARS))
+        job.outcome = FireOutcome("failed", one_line(ran.failed, WHY_CHARS))
         said = schedule_texts.command_failed(language, message.schedule, command, ran.failed, ran.text)
         return TurnFinished("complete", said)
     if not ran.text:
@@ -54,6 +54,6 @@ async def run_command(
 def command_error(job: Job, command: str, error: RumiError) -> TurnFinished:
     """Return the end of a command that could not be run."""
     why = error_text(job.language, error)
-    job.outcome = Outcome("failed", one_line(why, WHY_CHARS))
+    job.outcome = FireOutcome("failed", one_line(why, WHY_CHARS))
     said = schedule_texts.command_failed(job.language, job.message.schedule, command, why)
     return TurnFinished("complete", said)

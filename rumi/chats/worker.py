@@ -94,8 +94,8 @@ from rumi.store.journal.records import (
     Attachment,
     Button,
     FinalReply,
+    FireOutcome,
     HistoryEntry,
-    Outcome,
     Reason,
 )
 from rumi.store.journal.schedules import fired_by_hand
@@ -631,7 +631,7 @@ class Worker:
         """Append the turn's last entry to the history; return the reply that is stored with it."""
         outcome, command = job.outcome, command_in(job.message)
         if finished.nothing_new:
-            outcome = Outcome("said" if finished.failed else "nothing_new", finished.answer)
+            outcome = FireOutcome("said" if finished.failed else "nothing_new", finished.answer)
             answer = reply_texts.nothing_new(job.language, finished.answer, finished.failed)
             finished = replace(finished, answer=answer)
         said = self._services.hub.turn(self._chat).words

@@ -56,7 +56,7 @@ from rumi.tasks.kinds import TaskKind
 from rumi.tasks.schedules.clock import ScheduleClock
 from rumi.tasks.schedules.proposals import ZoneProposals
 from rumi.tasks.schedules.schedules import Schedules, ScheduleServices
-from rumi.tasks.schedules.sources import Sources
+from rumi.tasks.schedules.sources import WatchSources
 from rumi.tasks.services import TaskServices, account_of
 from rumi.tasks.tasks import Tasks, task_slots
 from rumi.texts import Language
@@ -229,7 +229,7 @@ async def house(
     rules: Rules | None = None,
     people: People | None = None,
     serves: Callable[[str], bool] = lambda place: True,
-    sources: Callable[[MemorySandboxes, Path, Offload], Sources] | None = None,
+    sources: Callable[[MemorySandboxes, Path, Offload], WatchSources] | None = None,
     **more: Any,
 ) -> AsyncIterator[House]:
     """Start a house on a folder; leaving it is an orderly stop. The journal stays in the folder.

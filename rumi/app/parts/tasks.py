@@ -22,7 +22,7 @@ from rumi.tasks.kinds import TaskKind
 from rumi.tasks.research.kinds import RepositoryKind, WebKind
 from rumi.tasks.research.repository.cache import RepositoryCache
 from rumi.tasks.schedules.schedules import Schedules, ScheduleServices
-from rumi.tasks.schedules.sources import Sources
+from rumi.tasks.schedules.sources import WatchSources
 from rumi.tasks.services import TaskServices
 from rumi.tasks.tasks import Tasks, task_slots
 from rumi.web.tree import guarded_streams
@@ -117,7 +117,7 @@ def add_tasks(
                 group_of=inputs.group_of,
                 admins=lambda chat: inputs.channel_of(chat).admin_chats(),
                 language=inputs.language,
-                sources=Sources(
+                sources=WatchSources(
                     partial(models.web.fetch, whole=True, fresh=True),
                     sandbox.sandboxes.run,
                     lambda chat: sandbox.strict if inputs.ids.may_be_group(chat) else sandbox.chosen,

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from rumi.store.journal.inbox import insert_message
 from rumi.store.journal.outbox import outcome_json
-from rumi.store.journal.records import Fired, Firing, Incoming, Outcome
+from rumi.store.journal.records import Fired, FireOutcome, Firing, Incoming
 from rumi.store.journal.schedules import goes_on, insert_work
 from rumi.store.journal.scopes import keys_in
 from rumi.store.journal.transaction import clean
@@ -23,7 +23,7 @@ BeginCheck: TypeAlias = tuple[int, float, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class StoredCheck:
     """The result of a check of `schedule`, which had read `before` until then, and now `checked`.
 
     A change begins the work of `firing`. `told` is a message about the check itself.
@@ -32,7 +32,7 @@ class Checked:
     schedule: int
     before: str
     checked: str
-    outcome: Outcome
+    outcome: FireOutcome
     firing: Firing | None = None
     told: Incoming | None = None
 
@@ -58,12 +58,12 @@ def _begins(transaction: Transaction, id: int, instant: float, then: float) -> b
     return bool(advanced.rowcount)
 
 
-def _of_checked(transaction: Transaction, checked: Checked) -> Iterable[str]:
+def _of_checked(transaction: Transaction, checked: StoredCheck) -> Iterable[str]:
     return keys_in(transaction, "schedules", [checked.schedule])
 
 
 @step(_of_checked, owned=True)
-def store_check(transaction: Transaction, checked: Checked) -> tuple[Fired, Incoming | None] | None:
+def store_check(transaction: Transaction, checked: StoredCheck) -> tuple[Fired, Incoming | None] | None:
     """Store what a check has read, and the work and the message that follow from it, in one transaction.
 
     Return None, and store nothing, if the schedule was paused, deleted or checked meanwhile, or if work of an

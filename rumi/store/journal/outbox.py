@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from rumi.store.journal.history import insert_history
 from rumi.store.journal.parked import buttons_in, buttons_json, note_asked
-from rumi.store.journal.records import FinalReply, Outcome, StoredReply
+from rumi.store.journal.records import FinalReply, FireOutcome, StoredReply
 from rumi.store.journal.scopes import of_chat, of_reply
 from rumi.store.journal.spending import record_notices
 from rumi.store.journal.transaction import clean, mine
@@ -53,7 +53,7 @@ def settle(transaction: Transaction, chat: str, reply: FinalReply) -> int:
             "UPDATE messages SET buttons = ? WHERE id = ?", (buttons_json((*own, *reply.buttons)), *message)
         )
     if reply.reason is not None:
-        outcome = reply.outcome or (Outcome("parked") if reply.asked else None)
+        outcome = reply.outcome or (FireOutcome("parked") if reply.asked else None)
         fire_ended(transaction, "messages", reply.messages[0], reply.reason, outcome)
     # No front end shows a silent reply, or one whose messages are all unattended: without this it would wait
     # for ever.
@@ -206,14 +206,18 @@ def fire_ended(
     table: Literal["messages", "tasks"],
     id: int,
     how: str,
-    outcome: Outcome | None = None,
+    outcome: FireOutcome | None = None,
 ) -> None:
     """Update a schedule's outcome and its count of consecutive failures, if it created the message or task.
 
     Without an `outcome`, the outcome follows from `how` the work ended.
     """
     if outcome is None:
-        outcome = Outcome("said") if how in WELL else Outcome("stopped" if how in NEITHER else "failed", how)
+        outcome = (
+            FireOutcome("said")
+            if how in WELL
+            else FireOutcome("stopped" if how in NEITHER else "failed", how)
+        )
     well = how in WELL and outcome.how != "failed"
     transaction.db.execute(
         "UPDATE schedules SET outcome = ?3,"
@@ -223,6 +227,6 @@ def fire_ended(
     )
 
 
-def outcome_json(outcome: Outcome, at: float) -> str:
+def outcome_json(outcome: FireOutcome, at: float) -> str:
     """Return an outcome as the JSON that a schedule's row stores."""
     return clean(json.dumps({"at": at, "how": outcome.how, "why": outcome.why}, ensure_ascii=False))

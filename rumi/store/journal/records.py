@@ -395,7 +395,7 @@ begun. `failed`: the work or the check failed. `parked`: the reply asks about ca
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class FireOutcome:
     """How the work of a schedule's last fire ended. `why` is one line, and may contain untrusted text."""
 
     how: OutcomeHow
@@ -426,7 +426,7 @@ class FinalReply:
     buttons: Buttons = ()
     parts: tuple[int, ...] = ()
     silent: bool = False
-    outcome: "Outcome | None" = None
+    outcome: "FireOutcome | None" = None
 
 
 @dataclass(frozen=True, slots=True)

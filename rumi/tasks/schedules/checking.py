@@ -18,17 +18,17 @@ from rumi.errors import RumiError
 from rumi.platform.texts import schedules as schedule_texts
 from rumi.platform.texts.translation import error_text
 from rumi.platform.untrusted_text import one_line
-from rumi.store.journal.checks import Checked, begin_checks, store_check
-from rumi.store.journal.records import Attachment, Fired, Firing, Incoming, Outcome, ScheduleRecord
+from rumi.store.journal.checks import StoredCheck, begin_checks, store_check
+from rumi.store.journal.records import Attachment, Fired, FireOutcome, Firing, Incoming, ScheduleRecord
 from rumi.store.journal.transaction import JournalMessage
 from rumi.tasks.schedules.firing import MakeTask, notice, work
-from rumi.tasks.schedules.sources import Sources
+from rumi.tasks.schedules.sources import WatchSources
 from rumi.tasks.schedules.times import following
 from rumi.tasks.schedules.watched import (
     Kept,
-    Memory,
-    Reading,
-    Watch,
+    SourceText,
+    WatchItem,
+    WatchState,
     as_stored,
     difference,
     kept,
@@ -56,8 +56,8 @@ Start = Callable[[Callable[[], Awaitable[None]]], object]
 
 
 @dataclass(frozen=True, slots=True)
-class _Change:
-    watch: Watch
+class _FoundChange:
+    watch: WatchItem
     difference: str
 
 
@@ -70,7 +70,7 @@ class CheckServices(Protocol):
         ...
 
     @property
-    def sources(self) -> Sources | None:
+    def sources(self) -> WatchSources | None:
         """What reads pages, files and commands."""
         ...
 
@@ -119,7 +119,7 @@ class Checks:
         for watch in watches_of(json.loads(schedule.options)):
             if self._sources is not None:
                 read[watch.name] = kept(await self._sources.read(schedule.chat, watch))
-        return as_stored(Memory(read)) if read else ""
+        return as_stored(WatchState(read)) if read else ""
 
     async def begin(self, due: Sequence[ScheduleRecord], start: Start) -> None:
         """Set the next fire times of due schedules, and start their checks."""
@@ -143,7 +143,7 @@ class Checks:
             del self._running[schedule.id]
 
     async def _check(self, schedule: ScheduleRecord) -> None:
-        memory, changes, failures = memory_of(schedule.checked), list[_Change](), list[str]()
+        memory, changes, failures = memory_of(schedule.checked), list[_FoundChange](), list[str]()
         read = dict(memory.read)
         try:
             self._allowed(schedule)
@@ -162,12 +162,12 @@ class Checks:
                 continue
             before = read.get(watch.name)
             if before is not None and before.hash != one.hash:
-                changes.append(_Change(watch, difference(before, one)))
+                changes.append(_FoundChange(watch, difference(before, one)))
             if before is None or before.hash != one.hash:
                 read[watch.name] = one
         await self._store(schedule, memory, replace(memory, read=read), changes, failures)
 
-    async def _read(self, chat: str, watch: Watch) -> Reading:
+    async def _read(self, chat: str, watch: WatchItem) -> SourceText:
         if self._sources is None:
             raise RumiError("Nothing can be watched here.")
         return await self._sources.read(chat, watch)
@@ -175,9 +175,9 @@ class Checks:
     async def _store(
         self,
         schedule: ScheduleRecord,
-        before: Memory,
-        memory: Memory,
-        changes: Sequence[_Change],
+        before: WatchState,
+        memory: WatchState,
+        changes: Sequence[_FoundChange],
         failures: Sequence[str],
     ) -> None:
         now, language = self._now(), schedule.language
@@ -192,18 +192,21 @@ class Checks:
             memory = replace(memory, failed=0, told=0.0)
             if before.told:
                 told = notice(schedule, schedule_texts.check_works(language, schedule.id, schedule.text))
-        outcome = Outcome("failed", failures[0]) if failures else Outcome("unchanged")
+        outcome = FireOutcome("failed", failures[0]) if failures else FireOutcome("unchanged")
         firing = None
         if changes:
-            firing, outcome = self._work(schedule, changes, now), Outcome("changed", changes[0].watch.name)
+            firing, outcome = (
+                self._work(schedule, changes, now),
+                FireOutcome("changed", changes[0].watch.name),
+            )
         stored = as_stored(memory)
-        checked = Checked(schedule.id, schedule.checked, stored, outcome, firing, told)
+        checked = StoredCheck(schedule.id, schedule.checked, stored, outcome, firing, told)
         done = await self._ask(store_check(checked))
         if done is not None:
             # No await from here: what is stored is delivered, or found by the next process.
             self._done(firing, *done)
 
-    def _work(self, schedule: ScheduleRecord, changes: Sequence[_Change], now: float) -> Firing:
+    def _work(self, schedule: ScheduleRecord, changes: Sequence[_FoundChange], now: float) -> Firing:
         """Return the firing of a change. Text from outside reaches people and chats, as such, and no task."""
         firing = Firing(schedule.id, schedule.instant, of=now)
         names = ", ".join(change.watch.name for change in changes)
@@ -227,7 +230,7 @@ class Checks:
         return replace(fired, message=replace(fired.message, attachments=parts))
 
 
-def _shown(language: Language, changes: Sequence[_Change]) -> str:
+def _shown(language: Language, changes: Sequence[_FoundChange]) -> str:
     """Return the changes as people read them: each difference is code, so that no mark in it counts."""
     found = []
     for change in changes:

@@ -25,7 +25,7 @@ from rumi.store.journal.schedules import fire_schedules
 from rumi.store.journal.transaction import JournalMessage
 from rumi.tasks.schedules.checking import Checks
 from rumi.tasks.schedules.firing import MakeTask, in_words, last_in_words, next_in_words, research_of, work
-from rumi.tasks.schedules.sources import Sources
+from rumi.tasks.schedules.sources import WatchSources
 from rumi.tasks.schedules.stored import StoredSchedules, bot_of
 from rumi.tasks.schedules.times import NotATime, QuietHours, quiet_hours
 from rumi.tasks.schedules.watched import runs_commands, watches
@@ -68,7 +68,7 @@ class ScheduleServices:
     group_of: Callable[[str], GroupSection] = lambda chat: GroupSection()
     admins: Callable[[str], Sequence[str]] = lambda chat: ()
     language: Language = "en"
-    sources: Sources | None = None
+    sources: WatchSources | None = None
 
 
 class Schedules(StoredSchedules):

@@ -18,7 +18,7 @@ from rumi.platform.threads import Offload
 from rumi.sandbox.engine import Command, CommandResult, SandboxError
 from rumi.sandbox.policy import CommandPolicy, in_bash
 from rumi.sandbox.workspace import WorkspaceError, listing, open_beneath
-from rumi.tasks.schedules.watched import Reading, Watch
+from rumi.tasks.schedules.watched import SourceText, WatchItem
 from rumi.web.messages import FetchError, Page
 from rumi.web.url import parse_target
 
@@ -35,7 +35,7 @@ OUTPUT_BYTES: Final = 200_000
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class WatchSources:
     """The services that read what schedules watch.
 
     `fetch` returns the whole text of a page. `run` runs a command in a chat's sandbox. `files` is the folder
@@ -48,19 +48,19 @@ class Sources:
     files: Path | None
     offload: Offload
 
-    def check(self, chat: str, watch: Watch) -> None:
+    def check(self, chat: str, watch: WatchItem) -> None:
         """Raise a `RumiError` if this can never be read: a refused address or command."""
         if watch.kind == "page":
             parse_target(watch.what)
         elif self.files is None:
             raise UsageError(
                 "Files and commands cannot be watched where several workers share the chats.",
-                "Watch an address instead.",
+                "WatchItem an address instead.",
             )
         elif watch.kind == "command":
             self.policy_of(chat).parse(watch.what)
 
-    async def read(self, chat: str, watch: Watch) -> Reading:
+    async def read(self, chat: str, watch: WatchItem) -> SourceText:
         """Read what is watched, within `CHECK_S`. On cancellation, leaves nothing running.
 
         Raises:
@@ -77,7 +77,7 @@ class Sources:
                     return await self._output(chat, watch.what)
         raise RumiError("{what} did not answer within {seconds} s.", what=watch.name, seconds=f"{CHECK_S:g}")
 
-    async def _page(self, chat: str, url: str) -> Reading:
+    async def _page(self, chat: str, url: str) -> SourceText:
         page = await self.fetch(chat, url)
         if not 200 <= page.status < 300:
             raise FetchError(
@@ -88,9 +88,9 @@ class Sources:
         if not page.text.strip():
             what = page.described or "it has no text"
             raise FetchError("{url} cannot be watched: {what}.", url=page.url, what=what, answered=True)
-        return Reading(page.text, page.title)
+        return SourceText(page.text, page.title)
 
-    def _files(self, chat: str, path: str) -> Reading:
+    def _files(self, chat: str, path: str) -> SourceText:
         assert self.files is not None
         workspace = self.files / chat
         relative = path.removeprefix("/workspace/").strip("/")
@@ -100,16 +100,16 @@ class Sources:
         if relative in ("", ".", "workspace"):
             return self._listed(workspace, "", "*")
         try:
-            return Reading(_content(workspace, relative))
+            return SourceText(_content(workspace, relative))
         except WorkspaceError as error:
             why = getattr(error.__cause__, "errno", None)
             if why in (errno.ENOENT, errno.ENOTDIR):  # that it appears is a change as well
-                return Reading("(no such file)")
+                return SourceText("(no such file)")
             if why == errno.EISDIR or (workspace / relative).is_dir():
                 return self._listed(workspace, relative, "*")  # which follows no link
             raise
 
-    def _listed(self, workspace: Path, folder: str, pattern: str) -> Reading:
+    def _listed(self, workspace: Path, folder: str, pattern: str) -> SourceText:
         """Return the names of a folder's files, each with its size and the beginning of its hash."""
         try:
             entries, _ = listing(workspace, folder, most=MOST_FILES)
@@ -130,9 +130,9 @@ class Sources:
             except WorkspaceError:  # deleted meanwhile, or not ours to read
                 continue
             lines.append(f"{path}, {entry.size} bytes, {sha256(content.encode()).hexdigest()[:12]}")
-        return Reading("\n".join(lines) or "(no files)")
+        return SourceText("\n".join(lines) or "(no files)")
 
-    async def _output(self, chat: str, command: str) -> Reading:
+    async def _output(self, chat: str, command: str) -> SourceText:
         result = await self.run(
             chat, Command(in_bash(command), timeout_s=COMMAND_S, output_limit=OUTPUT_BYTES)
         )
@@ -145,7 +145,7 @@ class Sources:
             raise SandboxError("{command} cannot be run: {why}.", command=command, why=parts[1].strip()[:300])
         if result.exit_code:
             parts.append(f"(exit code {result.exit_code})")
-        return Reading("\n".join(filter(None, parts)) or "(no output)")
+        return SourceText("\n".join(filter(None, parts)) or "(no output)")
 
 
 def _content(workspace: Path, relative: str) -> str:

@@ -38,7 +38,7 @@ _FILE: Final = "file:"
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class WatchItem:
     """One thing that is watched: `kind` and `what` in it, an address, a path or a command."""
 
     kind: WatchKind
@@ -51,7 +51,7 @@ class Watch:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class SourceText:
     """What was read. `title` names it for people; both parts may be untrusted."""
 
     text: str
@@ -69,7 +69,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class WatchState:
     """What a schedule's checks have stored: readings by name, and how many checks in a row have failed.
 
     `told` is the time at which people were told of the failures; 0 if they were not.
@@ -80,7 +80,7 @@ class Memory:
     told: float = 0.0
 
 
-def watch_of(said: str) -> Watch:
+def watch_of(said: str) -> WatchItem:
     """Return what a person wants to watch: an address, `file:PATH` or `cmd:COMMAND`.
 
     Raises:
@@ -90,11 +90,11 @@ def watch_of(said: str) -> Watch:
     if len(text) > MOST_WHAT_CHARS:
         raise UsageError("What is watched has more than {most} characters.", most=MOST_WHAT_CHARS)
     if text.startswith(("http://", "https://")):
-        return Watch("page", text)
+        return WatchItem("page", text)
     for prefix, kind in ((_FILE, "file"), (_COMMAND, "command")):
         what = text.removeprefix(prefix).strip()
         if text.startswith(prefix) and what:
-            return Watch("file" if kind == "file" else "command", what)
+            return WatchItem("file" if kind == "file" else "command", what)
     raise UsageError(
         "{said} cannot be watched.",
         "Give an address like https://example.org, file:PATH for a file of the chat, or cmd:COMMAND.",
@@ -102,7 +102,7 @@ def watch_of(said: str) -> Watch:
     )
 
 
-def watches_of(options: Mapping[str, object]) -> tuple[Watch, ...]:
+def watches_of(options: Mapping[str, object]) -> tuple[WatchItem, ...]:
     """Return what a schedule with these options watches.
 
     Raises:
@@ -139,7 +139,7 @@ def comparable(text: str) -> str:
     return "\n".join(filter(None, lines))
 
 
-def kept(reading: Reading) -> Kept:
+def kept(reading: SourceText) -> Kept:
     """Return what is stored of a reading."""
     text = comparable(reading.text)
     digest = sha256(text.encode("utf-8", "replace")).hexdigest()
@@ -193,18 +193,18 @@ def _within(lines: Sequence[str]) -> str:
 # What is stored
 
 
-def memory_of(checked: str) -> Memory:
+def memory_of(checked: str) -> WatchState:
     """Load what checks have stored; damaged parts count as not read yet."""
     try:
         found = json.loads(checked or "{}")
         read = {str(name): _kept_of(one) for name, one in dict(found.get("read", {})).items()}
-        return Memory(
+        return WatchState(
             {name: one for name, one in read.items() if one is not None},
             int(found.get("failed", 0)),
             float(found.get("told", 0.0)),
         )
     except (ValueError, TypeError, AttributeError):
-        return Memory()
+        return WatchState()
 
 
 def _kept_of(stored: Mapping[str, object]) -> Kept | None:
@@ -216,7 +216,7 @@ def _kept_of(stored: Mapping[str, object]) -> Kept | None:
         return None
 
 
-def as_stored(memory: Memory) -> str:
+def as_stored(memory: WatchState) -> str:
     """Return what checks have stored as JSON; `memory_of` loads it."""
     read = {
         name: {
@@ -231,7 +231,7 @@ def as_stored(memory: Memory) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class WatchSummary:
     """What a schedule watches; `title` and `chars` are those of the last reading, None before the first."""
 
     what: str
@@ -239,12 +239,13 @@ class Watched:
     chars: int | None = None
 
 
-def watched_by(schedule: ScheduleRecord) -> list[Watched]:
+def watched_by(schedule: ScheduleRecord) -> list[WatchSummary]:
     """Return what a schedule watches, and what was read of it, without its text."""
     if not watches(schedule):
         return []
     read = memory_of(schedule.checked).read
     names = [watch.name for watch in watches_of(json.loads(schedule.options))]
     return [
-        Watched(name, read[name].title, read[name].chars) if name in read else Watched(name) for name in names
+        WatchSummary(name, read[name].title, read[name].chars) if name in read else WatchSummary(name)
+        for name in names
     ]

@@ -9,7 +9,7 @@ import trio
 
 from rumi.platform.threads import Offload
 from rumi.sandbox.policy import STRICT
-from rumi.tasks.schedules.sources import Sources
+from rumi.tasks.schedules.sources import WatchSources
 from rumi.web.messages import FetchError, Page
 from tests.chats.house import MemorySandboxes
 
@@ -57,8 +57,8 @@ class Site:
             return ""
         return self.random.choice(["timeout", "500", "cut", "empty"])
 
-    def sources(self) -> Callable[[MemorySandboxes, Path, Offload], Sources]:
+    def sources(self) -> Callable[[MemorySandboxes, Path, Offload], WatchSources]:
         """Return what makes the sources of a house that watch this site."""
-        return lambda boxes, files, offload: Sources(
+        return lambda boxes, files, offload: WatchSources(
             self.fetch, boxes.run, lambda chat: STRICT, files, offload
         )
