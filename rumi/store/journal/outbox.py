@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from rumi.store.journal.history import insert_history
 from rumi.store.journal.parked import buttons_in, buttons_json, note_asked
-from rumi.store.journal.records import FinalReply, FireOutcome, StoredReply
+from rumi.store.journal.records import FinalReply, FireOutcome, OutcomeHow, StoredReply
 from rumi.store.journal.scopes import of_chat, of_reply
 from rumi.store.journal.spending import record_notices
 from rumi.store.journal.transaction import clean, mine
@@ -213,11 +213,8 @@ def fire_ended(
     Without an `outcome`, the outcome follows from `how` the work ended.
     """
     if outcome is None:
-        outcome = (
-            FireOutcome("said")
-            if how in WELL
-            else FireOutcome("stopped" if how in NEITHER else "failed", how)
-        )
+        ended: OutcomeHow = "said" if how in WELL else "stopped" if how in NEITHER else "failed"
+        outcome = FireOutcome(ended, "" if ended == "said" else how)
     well = how in WELL and outcome.how != "failed"
     transaction.db.execute(
         "UPDATE schedules SET outcome = ?3,"

@@ -195,10 +195,8 @@ class Checks:
         outcome = FireOutcome("failed", failures[0]) if failures else FireOutcome("unchanged")
         firing = None
         if changes:
-            firing, outcome = (
-                self._work(schedule, changes, now),
-                FireOutcome("changed", changes[0].watch.name),
-            )
+            firing = self._work(schedule, changes, now)
+            outcome = FireOutcome("changed", one_line(changes[0].watch.name, 200))
         stored = as_stored(memory)
         checked = StoredCheck(schedule.id, schedule.checked, stored, outcome, firing, told)
         done = await self._ask(store_check(checked))

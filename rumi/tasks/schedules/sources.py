@@ -55,7 +55,7 @@ class WatchSources:
         elif self.files is None:
             raise UsageError(
                 "Files and commands cannot be watched where several workers share the chats.",
-                "WatchItem an address instead.",
+                "Watch an address instead.",
             )
         elif watch.kind == "command":
             self.policy_of(chat).parse(watch.what)

@@ -244,8 +244,10 @@ def watched_by(schedule: ScheduleRecord) -> list[WatchSummary]:
     if not watches(schedule):
         return []
     read = memory_of(schedule.checked).read
-    names = [watch.name for watch in watches_of(json.loads(schedule.options))]
-    return [
-        WatchSummary(name, read[name].title, read[name].chars) if name in read else WatchSummary(name)
-        for name in names
-    ]
+    found = []
+    for watch in watches_of(json.loads(schedule.options)):
+        one = read.get(watch.name)
+        found.append(
+            WatchSummary(watch.name) if one is None else WatchSummary(watch.name, one.title, one.chars)
+        )
+    return found
