@@ -40,7 +40,8 @@ class ToolResult:
     any other call in between: it waits for something, or its source is outside of the sandbox. `advice` tells
     people what they can do, such as a setting to change; the model does not read it. `whole_output` is all
     output, if `content` shows only a part of it: the turn writes it to a file of the sandbox and names the
-    file to the model.
+    file to the model. `ends_turn` means that the turn ends after the calls of this reply, and that there is
+    nothing to tell the user; `content` says why. `parked` means that the call waits for a person's yes.
     """
 
     ok: bool
@@ -60,6 +61,8 @@ class ToolResult:
     may_change: bool = False
     advice: str = ""
     whole_output: bytes = b""
+    ends_turn: bool = False
+    parked: bool = False
 
 
 @dataclass(frozen=True, slots=True)

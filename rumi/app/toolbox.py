@@ -19,6 +19,7 @@ from rumi.agent.tools.delegate import Delegate
 from rumi.agent.tools.edit_file import EditFile
 from rumi.agent.tools.forget import ForgetTool
 from rumi.agent.tools.make_image import MakeImage
+from rumi.agent.tools.nothing_new import NothingNew
 from rumi.agent.tools.read_file import ReadFile
 from rumi.agent.tools.recall import RecallTool
 from rumi.agent.tools.remember import RememberTool
@@ -66,6 +67,7 @@ _ONE_FORM: Final = (
         StartBot,
         DeclareTool,
         SharedListTool,
+        NothingNew,
     ),
 )
 

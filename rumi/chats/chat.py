@@ -697,7 +697,8 @@ class Chat(Actor[ChatMessage]):
             self._cursor.earlier, self._cursor.working = max(self._cursor.earlier, job.message.id), 0
             return following
         self._services.publisher.reply(self._chat, "" if plain else job.turn, done.replied, done.finished)
-        if done.finished is not None and done.finished.reason == "complete":
+        answered = done.finished is not None and done.finished.reason == "complete"
+        if answered and not done.replied.silent:
             self._speaking.begin(job.message, done.replied.text, job.language)
         self._sum_up(job)
         return following

@@ -49,7 +49,9 @@ class TurnStarted:
 
     `origin` is the message's id in its source, such as a Telegram chat; None if the source has no ids.
     `outside` is true if the message contains text that its user did not write. For a turn that goes on after
-    a restart, `preview` is the source's id of the message that showed the growing answer.
+    a restart, `preview` is the source's id of the message that showed the growing answer. `schedule` is the
+    number of the schedule that began the turn. Clients do not show such a turn while it runs, because it may
+    end silently; 0 for a person's message.
     """
 
     text: str
@@ -58,6 +60,7 @@ class TurnStarted:
     origin: int | None = None
     outside: bool = False
     preview: int | None = None
+    schedule: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +101,9 @@ class Replied:
     acknowledges that a person has received the reply. `reason` says how the turn ended; it is set only on the
     reply to a turn that is published a second time. `task` is the number of a task, if this reply is the
     task's result, which all clients of the chat show; 0 for a reply to a person's message. `schedule` is the
-    number of the schedule that created the message; 0 for a person's message. `commands` are those that
-    buttons below the reply send, where a channel has buttons.
+    number of the schedule that created the message; 0 for a person's message. A `silent` reply counts as
+    delivered, and clients do not show it: the scheduled work had nothing to tell, and `text` says why.
+    `commands` are those that buttons below the reply send, where a channel has buttons.
     """
 
     delivery: int
@@ -108,6 +112,7 @@ class Replied:
     reason: Reason | None = None
     task: int = 0
     schedule: int = 0
+    silent: bool = False
     commands: tuple[str, ...] = ()
 
     @property

@@ -26,11 +26,13 @@ from rumi.agent.prompts.message_entries import (
     answering,
     attachment_message,
     beyond_last_exchange,
+    command_in,
     described,
     fetched,
     has_outside_text,
     meanwhile,
     opening,
+    output_entries,
     result_entries,
     to_fetch,
 )
@@ -39,6 +41,7 @@ from rumi.agent.tool import Tool
 from rumi.agent.tools.bash import bash_tools
 from rumi.agent.tools.delegate import Delegate
 from rumi.agent.tools.edit_file import EditFile
+from rumi.agent.tools.nothing_new import NothingNew
 from rumi.agent.tools.read_file import ReadFile
 from rumi.agent.tools.search_files import search_tools
 from rumi.agent.tools.write_file import WriteFile
@@ -59,6 +62,7 @@ from rumi.chats.resuming import (
     replies_in,
     results_of_interrupted,
 )
+from rumi.chats.scheduled_command import command_error, run_command
 from rumi.chats.services import ChatServices, ChatShell
 from rumi.chats.session import ChatSession, ending
 from rumi.chats.surroundings import variables
@@ -90,9 +94,11 @@ from rumi.store.journal.records import (
     Attachment,
     Button,
     FinalReply,
+    FireOutcome,
     HistoryEntry,
     Reason,
 )
+from rumi.store.journal.schedules import fired_by_hand
 from rumi.texts import Text, gettext, ngettext
 from rumi.web.links import urls_in_words
 from rumi.web.readers.files.viewer import Seen
@@ -200,7 +206,8 @@ class Worker:
             return await self._leave_open(job)
         if finished is None:
             finished = self._cut_short(job, unconfirmed)
-        replied = await self._settle(self._end(job, finished))
+        silent = finished.nothing_new and await self._may_be_silent(job, finished)
+        replied = await self._settle(self._end(job, finished, silent=silent))
         if job.message.schedule:
             replied = replace(replied, schedule=job.message.schedule)
         if job.allowed:  # a yes is valid for this turn only
@@ -210,6 +217,20 @@ class Worker:
         self._session.turn = ""
         self._session.step_back()
         return done
+
+    async def _may_be_silent(self, job: Job, finished: TurnFinished) -> bool:
+        """Return True if nobody has to be told how a scheduled turn with nothing new has ended.
+
+        A failure, a call that waits for a yes, a shown file and a person who waits must be answered. What an
+        earlier process did in the turn is not known well enough to be silent about it.
+        """
+        acted = job.broken is not None and replies_in(job.broken.entries) > 0
+        told = finished.failed or job.still_running or job.shows or job.joined or job.dropped or acted
+        note = "" if job.broken is not None and job.note == reply_texts.went_on(job.language) else job.note
+        if not job.message.schedule or told or note or self._session.parked.to_ask():
+            return False
+        job.note = ""
+        return not await self._services.journal.ask(fired_by_hand(job.message.schedule, job.message.id))
 
     async def _attempts(self, job: Job) -> TurnFinished:
         """Run the turn. If parts of its message come while it has done nothing yet, begin it again."""
@@ -278,6 +299,8 @@ class Worker:
         Return how the turn finished. An unusable model or an attachment that cannot be fetched ends the turn
         as a `model_error`.
         """
+        if command := command_in(job.message):
+            return await self._run_command(job, command)
         # A turn that begins again with a corrected text has entries in the session only.
         known = any(entry.turn == job.turn for entry in self._session.entries)
         if job.broken is not None and not job.broken.entries and not known:
@@ -364,6 +387,32 @@ class Worker:
             await self._context.show(self._chat, tuple(job.shows)[:MOST_SHOWN])
         return finished
 
+    async def _run_command(self, job: Job, command: str) -> TurnFinished:
+        """Run the command of a schedule in the chat's sandbox, without a model; return its output.
+
+        A command that an earlier process has begun is not run again, because it may have had its effect.
+        """
+        job.fixed = True
+        if job.broken is not None:
+            job.note = ""  # it does not go on
+            return TurnFinished("interrupted", reply_texts.restarted(job.language, described(job.message)))
+        job.stage = Text("running a command")
+        try:
+            if not self._context.people.of(job.message).rights.may_use("bash"):
+                raise RumiError("The role of its owner does not allow commands.")
+            if not self._files_are_here:
+                await self._services.workspaces.carry.fetch(self._chat, self._chat)
+                self._files_are_here = True
+            self._zone = await self._context.zone(self._chat)
+            self._shell.variables = variables(self._zone, self._context.now())
+            show = None if self._context.show is None else partial(self._context.show, self._chat)
+            finished = await run_command(job, command, self._shell, self._services, show)
+        except RumiError as error:
+            finished = command_error(job, command, error)
+        job.stage = ""
+        self._session.tainted |= self._shell.tainted
+        return finished
+
     async def _prepare_tools(self, job: Job) -> None:
         """Wait for tools that are starting; note in the job which of them are missing."""
         if self._context.tools_ready is not None:
@@ -400,6 +449,7 @@ class Worker:
             WriteFile(shell),
             Delegate(search_tools(shell)),
             *self._context.tools_for(view),
+            *((NothingNew(),) if job.message.schedule else ()),
         )
 
     async def _store_note(self, job: Job, model: Model, zone: str) -> bool:
@@ -577,17 +627,26 @@ class Worker:
             answer = reply_texts.not_confirmed(answer, error_text(job.language, unconfirmed))
         return TurnFinished(job.ended_by, answer)
 
-    def _end(self, job: Job, finished: TurnFinished) -> FinalReply:
+    def _end(self, job: Job, finished: TurnFinished, *, silent: bool = False) -> FinalReply:
         """Append the turn's last entry to the history; return the reply that is stored with it."""
+        outcome, command = job.outcome, command_in(job.message)
+        if finished.nothing_new:
+            outcome = FireOutcome("said" if finished.failed else "nothing_new", finished.answer)
+            answer = reply_texts.nothing_new(job.language, finished.answer, finished.failed)
+            finished = replace(finished, answer=answer)
         said = self._services.hub.turn(self._chat).words
         entry = (
             ending(job.turn, finished.reason, said.strip(), self._session.tainted)
             if finished.reason in WITHOUT_ANSWER
             else HistoryEntry(job.turn, Message("assistant", finished.answer), self._session.tainted)
         )
-        self._session.remember(entry)
+        entries: tuple[HistoryEntry, ...] = (entry,)
+        if command:
+            entries = () if silent else output_entries(job.message, entry)
+        self._session.remember(*entries)
         self._session.due = self._context.now() + self._context.settings.session.ttl_s
-        notices = dict(self._services.notices(self._chat, job.language))
+        # Notices wait for a reply that somebody reads.
+        notices = {} if silent else dict(self._services.notices(self._chat, job.language))
         answer, buttons = finished.answer, tuple[Button, ...]()
         if finished.reason in PRESS_GOES_ON and not job.message.apart:
             answer = f"{answer} {reply_texts.go_on(job.language)}"
@@ -597,11 +656,13 @@ class Worker:
             job.final_reply("\n\n".join((answer, *notices.values()))),
             finished.reason,
             self._session.session,
-            (entry,),
+            entries,
             self._session.due,
             tuple(notices),
             buttons=buttons,
             parts=job.further,
+            silent=silent,
+            outcome=outcome,
         )
         return asking(reply, self._session.parked, job.language)
 
@@ -611,7 +672,7 @@ class Worker:
         delivery = await self._services.journal.ask(settle(self._chat, reply))
         self._session.parked.note_asked(reply.asked)
         self._services.noticed(reply.noticed)
-        return Replied(delivery, reply.messages, reply.text)
+        return Replied(delivery, reply.messages, reply.text, silent=reply.silent)
 
     async def _begin(self, job: Job) -> str | None:
         """Store the beginning of the turn. If there is nothing to run, return the text of the reply."""
@@ -699,7 +760,9 @@ class Worker:
     def _publish_start(self, job: Job) -> None:
         said, preview = job.message, None if job.broken is None else job.broken.preview
         outside = has_outside_text(said)
-        started = TurnStarted(said.text, said.id, job.language, said.origin, outside, preview)
+        started = TurnStarted(
+            said.text, said.id, job.language, said.origin, outside, preview, schedule=said.schedule
+        )
         self._publish(job.turn, started)
 
     async def _when_written(self, job: Job) -> tuple[HistoryEntry, ...]:

@@ -31,26 +31,50 @@ def command(ctx: click.Context) -> None:
 
 @command.command()
 @click.argument("when")
-@click.argument("text")
+@click.argument("text", default="")
 @click.option("--turn", is_flag=True, help="Work on TEXT in the chat, instead of sending it as it is.")
 @click.option("--research", is_flag=True, help="Have TEXT researched on the web.")
 @click.option("--bot", metavar="NAME", help="Run this bot with TEXT as its goal.")
+@click.option(
+    "--run", "run_", metavar="COMMAND", help="Run COMMAND in the chat's sandbox; send what it prints."
+)
+@click.option(
+    "--if-changed",
+    multiple=True,
+    metavar="WHAT",
+    help="Only after a change of a page (URL), a file of the chat (file:PATH) or an output (cmd:COMMAND).",
+)
 @click.option("--chat", default=DEFAULT_CHAT, show_default=True, help="The chat that it belongs to.")
 @click.option(
     "--zone", default="", help="The time zone of WHEN; otherwise that of /timezone, or the machine's."
 )
 @JSON
 def add(
-    when: str, text: str, turn: bool, research: bool, bot: str | None, chat: str, zone: str, as_json: bool
+    when: str,
+    text: str,
+    turn: bool,
+    research: bool,
+    bot: str | None,
+    run_: str | None,
+    if_changed: tuple[str, ...],
+    chat: str,
+    zone: str,
+    as_json: bool,
 ) -> None:
     """Send TEXT at WHEN: "in 20 minutes", "tomorrow 09:00", "every monday 08:00", "0 9 * * 1"."""
     from rumi.platform.chat_ids import check_chat_id
     from rumi.platform.texts import schedules as schedule_texts
 
-    if turn + research + (bot is not None) > 1:
-        raise UsageError("A schedule does one thing.", "Give one of --turn, --research and --bot.")
+    if turn + research + (bot is not None) + (run_ is not None) > 1:
+        raise UsageError("A schedule does one thing.", "Give one of --turn, --research, --bot and --run.")
+    if run_ is not None and (text or if_changed):
+        raise UsageError("--run takes neither a TEXT nor --if-changed.", "To watch an output: cmd:COMMAND.")
     kind = "turn" if turn else "research" if research else "bot" if bot is not None else "text"
-    options = {"bot": bot} if bot is not None else {}
+    options: dict[str, Any] = {"bot": bot} if bot is not None else {}
+    if if_changed:
+        options["if_changed"] = list(if_changed)
+    if run_ is not None:
+        kind, text = "run", run_
     fields: dict[str, Any] = {"text": text, "kind": kind, "options": options, "zone": zone}
     added = _ask("add", when=when, chat=check_chat_id(chat), **fields)
     if as_json:
@@ -63,6 +87,8 @@ def add(
                 language, added["id"], kind, flat(added["when"]), flat(text), stays=True, quiet=quiet
             )
         )
+        for one in added.get("watched", ()):
+            echo(schedule_texts.watching(language, one["what"], one["title"], one["chars"]))
     if not added.get("runs"):
         say(tr(NOTHING_FIRES))
 
@@ -87,7 +113,8 @@ def list_(as_json: bool = False) -> None:
             schedule_texts.schedule_state(language, schedule["state"], schedule.get("reason", "")),
         )
         text = flat(task_texts.shortly(schedule["text"]))
-        echo(f"{schedule['id']:>5}  {kind:<13} {state:<9} {flat(schedule['when'])}  {text}")
+        last = f"  ({flat(schedule['last'])})" if schedule.get("last") else ""
+        echo(f"{schedule['id']:>5}  {kind:<13} {state:<9} {flat(schedule['when'])}  {text}{last}")
 
 
 @command.command()
@@ -106,8 +133,11 @@ def show(schedule: int, as_json: bool) -> None:
         schedule_texts.schedule_kind(language, found["kind"]),
         schedule_texts.schedule_state(language, found["state"], found.get("reason", "")),
     )
-    echo(f"{found['id']} · {kind} · {state} · {flat(found['when'])}\n")
+    last = f" · {flat(found['last'])}" if found.get("last") else ""
+    echo(f"{found['id']} · {kind} · {state} · {flat(found['when'])}{last}\n")
     echo(flat_lines(found["text"]))
+    for one in found.get("watched", ()):
+        echo(schedule_texts.watching(language, one["what"], one["title"], one["chars"]))
 
 
 @command.command()

@@ -43,7 +43,7 @@ class Page:
     `media_type` has no parameters. `text` is Markdown if the page was HTML. It is empty for `HEAD`, and for
     unreadable content; `described` then describes the content. `links` contains the URLs in the text, as
     normalized by the WHATWG parser. `cut` describes the omitted part, and is empty if the page is complete.
-    `cached` means that the page came from the cache.
+    `cached` means that the page came from the cache. `broken_off` means that its transfer ended too early.
     """
 
     url: str
@@ -56,6 +56,7 @@ class Page:
     described: str = ""
     redirects: int = 0
     cached: bool = False
+    broken_off: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,8 @@ class Fetch(Request[Page]):
 
     The request counts towards the number of concurrent requests that `chat` may make. `progress` gets the
     steps of a long fetch, and must return immediately. With `whole`, the text is cut to
-    `FetchLimits.whole_chars`. Otherwise it is cut to `FetchLimits.text_chars`, which fits into a prompt.
+    `FetchLimits.whole_chars`. Otherwise it is cut to `FetchLimits.text_chars`, which fits into a prompt. With
+    `fresh`, the page does not come from the cache.
 
     Raises:
         FetchRefused: The guard refuses the URL, or the target of a redirect.
@@ -76,6 +78,7 @@ class Fetch(Request[Page]):
     method: Method = "GET"
     progress: Callable[[str], None] = field(default=lambda step: None, compare=False, repr=False)
     whole: bool = False
+    fresh: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,9 +49,10 @@ class Web:
         progress: Callable[[str], None] = lambda step: None,
         *,
         whole: bool = False,
+        fresh: bool = False,
     ) -> Page:
         """Fetch a page; see `Fetch`."""
-        return await self._ask(Fetch(url, chat, method, progress, whole))
+        return await self._ask(Fetch(url, chat, method, progress, whole, fresh))
 
     async def save(
         self,

@@ -167,7 +167,9 @@ class Gate:
             return ToolResult(False, TOO_LONG)
         if self._confirm is None:
             whole = asks.whole or asks.text
-            return ToolResult(False, await self._parking.park(call, whole) if self._parking else NOBODY)
+            if self._parking is None:
+                return ToolResult(False, NOBODY)
+            return ToolResult(False, await self._parking.park(call, whole), parked=True)
         async with self._one_by_one:  # a person answers one question at a time
             # Checked again: answers to other questions may have used up the limit while this call waited.
             if self._nos_left <= 0:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final
 
-from rumi.agent.tool_names import BASH_TOOLS, CHANGING_FILES
+from rumi.agent.tool_names import BASH_TOOLS, CHANGING_FILES, NOTHING_NEW
 from rumi.errors import RumiError
 from rumi.models.metering import Limit
 
@@ -47,6 +47,8 @@ class Rights:
         A tool that creates schedules or starts bots also needs a role that may have at least one schedule or
         bot. The right to use `bash` includes the tools that look after its background commands.
         """
+        if tool == NOTHING_NEW:  # it only ends the turn
+            return True
         tool = "bash" if tool in BASH_TOOLS else tool
         if (tool in ("remind", "schedule") and self.schedules == 0) or (
             tool == "start_bot" and self.bots == 0

@@ -59,9 +59,14 @@ def fetched(attachments: Sequence[Attachment]) -> list[Attachment]:
 def to_fetch(attachments: Sequence[Attachment]) -> list[Attachment]:
     """Return the attachments that must be fetched, also files of a message that is answered.
 
-    Attachments of kind `words` already contain their text.
+    Attachments of kind `words` already contain their text, and a `command` is its text.
     """
-    return [attachment for attachment in attachments if attachment.kind != "words"]
+    return [attachment for attachment in attachments if attachment.kind in ("file", "voice")]
+
+
+def command_in(message: Incoming) -> str:
+    """Return the command that a message runs instead of a turn; empty for other messages."""
+    return next((one.text for one in message.attachments if one.kind == "command"), "")
 
 
 def beyond_last_exchange(
@@ -129,13 +134,16 @@ def opening(turn: str, said: Incoming) -> tuple[HistoryEntry, ...]:
 
     Untrusted text precedes the user's own text, because models treat the last message as the request.
     """
+    if command_in(said):  # no request to a model: its output is stored with the reply
+        return ()
     if said.schedule:
         note = (
             f"[The schedule {said.schedule} asks this now. Its user may be away: nobody answers questions. "
             "What needs a yes is asked when this turn has ended.]"
         )
         message = Message("user", f"{note}\n{said.text}")
-        return (HistoryEntry(turn, message, said.tainted, urls_in_words(said.text)),)
+        changes = [_entry(turn, _changed(part)) for part in said.attachments if part.kind == "words"]
+        return (*changes, HistoryEntry(turn, message, said.tainted, urls_in_words(said.text)))
     if said.trigger:
         events = [
             _entry(turn, untrusted_message(attachment, attachment.text, EVENT))
@@ -227,6 +235,21 @@ def untrusted_message(attachment: Attachment, text: str, handed: str = "") -> Tu
         answers = attachment.answered is not None
         handed = "The user's message answers this." if answers else "The user hands this on."
     return TurnMessage(Message("user", f"[{handed}{note}]\n{inside}"), tainted=True, links=links)
+
+
+def _changed(attachment: Attachment) -> TurnMessage:
+    """Return the history message for a change that a schedule has found: untrusted text."""
+    inside = untrusted_block(attachment.source, attachment.text)
+    links = tuple(link for link in links_in(attachment.text) if "?" not in link)
+    return TurnMessage(
+        Message("user", f"[A program has found a change.]\n{inside}"), tainted=True, links=links
+    )
+
+
+def output_entries(said: Incoming, output: HistoryEntry) -> tuple[HistoryEntry, ...]:
+    """Return the history entries of a schedule's command: what has run, and what it has printed."""
+    note = f"[The schedule {said.schedule} has run a command without you: {said.text}]"
+    return (HistoryEntry(output.turn, Message("user", note), output.tainted), output)
 
 
 def result_entries(message: Incoming) -> tuple[HistoryEntry, ...]:

@@ -54,6 +54,10 @@ class People:
         """Return True if the person with a user id in a chat may decide for all chats, and is alone there."""
         return not self.ids.may_be_group(chat) and self._principal(chat, user).rights.admin
 
+    def of_schedule(self, schedule: ScheduleRecord) -> Principal:
+        """Return the person who asked for a schedule."""
+        return self._principal(schedule.owner, schedule.user)
+
     def of_task(self, task: TaskRecord) -> Principal:
         """Return the person who asked for a task."""
         return self._principal(task.owner, task.user)
@@ -189,7 +193,7 @@ class People:
 
     def most_schedules(self, schedule: ScheduleRecord) -> tuple[int | None, tuple[int, ...]]:
         """Return how many schedules a schedule's person may have (None: no limit), and the person's ids."""
-        principal = self._principal(schedule.owner, schedule.user)
+        principal = self.of_schedule(schedule)
         return principal.rights.schedules, principal.users
 
     def check_bots(self, task: TaskRecord, open_tasks: Sequence[TaskRecord]) -> None:

@@ -125,6 +125,15 @@ def model_failed(language: Language, why: str) -> str:
     return gettext(language, "❌ The model did not answer: {why}. Send /retry to try again.", why=why)
 
 
+def nothing_new(language: Language, why: str, failed: Sequence[str] = ()) -> str:
+    """Say that a scheduled turn has nothing to tell, why, and which of its calls have failed."""
+    said = gettext(language, "Nothing new: {why}", why=why)
+    if not failed:
+        return said
+    lines = "\n".join(f"- {one}" for one in failed)
+    return f"{said}\n\n{gettext(language, '⚠️ This failed on the way:')}\n{lines}"
+
+
 def model_stopped(language: Language, why: str) -> str:
     """Say that the answer before this text is incomplete, because the model or its server failed."""
     why = why.strip().rstrip(".")

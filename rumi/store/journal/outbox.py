@@ -1,12 +1,13 @@
 """Steps that store final replies and track their delivery."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, Literal
 
 from rumi.store.journal.history import insert_history
 from rumi.store.journal.parked import buttons_in, buttons_json, note_asked
-from rumi.store.journal.records import FinalReply, StoredReply
+from rumi.store.journal.records import FinalReply, FireOutcome, OutcomeHow, StoredReply
 from rumi.store.journal.scopes import of_chat, of_reply
 from rumi.store.journal.spending import record_notices
 from rumi.store.journal.transaction import clean, mine
@@ -52,13 +53,15 @@ def settle(transaction: Transaction, chat: str, reply: FinalReply) -> int:
             "UPDATE messages SET buttons = ? WHERE id = ?", (buttons_json((*own, *reply.buttons)), *message)
         )
     if reply.reason is not None:
-        fire_ended(transaction, "messages", reply.messages[0], reply.reason)
-    # No front end shows a reply whose messages are all unattended: without this it would wait for ever.
+        outcome = reply.outcome or (FireOutcome("parked") if reply.asked else None)
+        fire_ended(transaction, "messages", reply.messages[0], reply.reason, outcome)
+    # No front end shows a silent reply, or one whose messages are all unattended: without this it would wait
+    # for ever.
     transaction.db.execute(
         "UPDATE outbox SET delivered = ?1 WHERE id = ?2"
         " AND EXISTS (SELECT 1 FROM messages WHERE reply = ?2)"
-        " AND NOT EXISTS (SELECT 1 FROM messages WHERE reply = ?2 AND NOT unattended)",
-        (transaction.now(), delivery),
+        " AND (?3 OR NOT EXISTS (SELECT 1 FROM messages WHERE reply = ?2 AND NOT unattended))",
+        (transaction.now(), delivery, reply.silent),
     )
     return delivery
 
@@ -201,12 +204,29 @@ NEITHER: Final = frozenset({"stopped", "interrupted"})
 """Reasons that count as neither success nor failure: a person stopped the work, or the process ended."""
 
 
-def fire_ended(transaction: Transaction, table: Literal["messages", "tasks"], id: int, how: str) -> None:
-    """Update a schedule's count of consecutive failures, if a schedule created the message or task."""
-    if how in NEITHER:
-        return
+def fire_ended(
+    transaction: Transaction,
+    table: Literal["messages", "tasks"],
+    id: int,
+    how: str,
+    outcome: FireOutcome | None = None,
+) -> None:
+    """Update a schedule's outcome and its count of consecutive failures, if it created the message or task.
+
+    Without an `outcome`, the outcome follows from `how` the work ended.
+    """
+    if outcome is None:
+        ended: OutcomeHow = "said" if how in WELL else "stopped" if how in NEITHER else "failed"
+        outcome = FireOutcome(ended, "" if ended == "said" else how)
+    well = how in WELL and outcome.how != "failed"
     transaction.db.execute(
-        "UPDATE schedules SET failures = CASE WHEN ?1 THEN 0 ELSE failures + 1 END"
+        "UPDATE schedules SET outcome = ?3,"
+        " failures = CASE WHEN ?4 THEN failures WHEN ?1 THEN 0 ELSE failures + 1 END"
         f" WHERE id = (SELECT schedule FROM {table} WHERE id = ?2)",
-        (how in WELL, id),
+        (well, id, outcome_json(outcome, transaction.now()), how in NEITHER),
     )
+
+
+def outcome_json(outcome: FireOutcome, at: float) -> str:
+    """Return an outcome as the JSON that a schedule's row stores."""
+    return clean(json.dumps({"at": at, "how": outcome.how, "why": outcome.why}, ensure_ascii=False))

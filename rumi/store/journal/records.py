@@ -121,14 +121,15 @@ class Attachment:
     `reference` is the front end's key for the file. The sender chooses `name`, so it is untrusted.
     `size_bytes` is the size reported to the front end, None if unknown. `source` names the origin of the
     attachment, and is empty if the user made the attachment; strangers may choose words in `source`. `text`
-    contains the written text; `cut` is True if the end of the text is missing.
+    contains the written text; `cut` is True if the end of the text is missing. Only schedules make a
+    `command`, whose `text` the chat runs in its sandbox instead of a turn.
 
     `answered` is set for the text and the file of a message that the user's message answers: it is the
     source's number of that message, 0 if that message is in another chat. `sent` is the time when that
     message was sent, in seconds since 1970; 0 if unknown.
     """
 
-    kind: Literal["file", "voice", "words"]
+    kind: Literal["file", "voice", "words", "command"]
     reference: str = ""
     name: str = ""
     media_type: str = ""
@@ -145,12 +146,12 @@ class Attachment:
 
         A message with one is neither a command nor a yes or a no.
         """
-        return self.kind != "words" and self.answered is None
+        return self.kind in ("file", "voice") and self.answered is None
 
     @property
     def tainted(self) -> bool:
         """Return True if the content is untrusted: anything except a recording of the user's own voice."""
-        return self.kind != "voice" or bool(self.source)
+        return self.kind in ("file", "words") or bool(self.source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,6 +401,24 @@ class StoredReply:
     replaces: int | None = None
 
 
+OutcomeHow: TypeAlias = Literal["said", "nothing_new", "unchanged", "changed", "failed", "parked", "stopped"]
+"""How the work of a schedule's last fire ended.
+
+`said`: its reply was sent. `nothing_new`: a turn had nothing to tell, or a command printed nothing.
+`unchanged`: a check found no change, so no work began. `changed`: a check found a change, and the work has
+begun. `failed`: the work or the check failed. `parked`: the reply asks about calls that need a yes.
+`stopped`: a person or the end of the process stopped the work.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class FireOutcome:
+    """How the work of a schedule's last fire ended. `why` is one line, and may contain untrusted text."""
+
+    how: OutcomeHow
+    why: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class FinalReply:
     """The final reply to `messages`, and the state that is stored with it.
@@ -409,7 +428,9 @@ class FinalReply:
     changed. `noticed` lists the keys of budgets that the reply reports as nearly used up. `asked` lists the
     parked calls that the reply asks about. `buttons` are added to those that the first message already has.
     `parts` are those of the messages that are parts of the first one. With `in_place`, the reply to a press
-    of a button takes the place of the message with the button, where the channel can edit messages.
+    of a button takes the place of the message with the button, where the channel can edit messages. A
+    `silent` reply counts as delivered: nobody is told of it. `outcome` is what the schedule of the first
+    message shows about this work; None for what follows from `reason`.
     """
 
     messages: tuple[int, ...]
@@ -423,6 +444,8 @@ class FinalReply:
     buttons: Buttons = ()
     parts: tuple[int, ...] = ()
     in_place: bool = False
+    silent: bool = False
+    outcome: "FireOutcome | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -597,9 +620,9 @@ class IterationRecord:
     ended: float = 0.0
 
 
-ScheduleKind: TypeAlias = Literal["text", "turn", "research", "bot"]
-"""The action of a schedule when it fires: send the text, or start a turn, a research task or a bot with
-it."""
+ScheduleKind: TypeAlias = Literal["text", "turn", "research", "bot", "run"]
+"""The action of a schedule when it fires: send the text, start a turn, a research task or a bot with it, or
+run it as a command in the chat's sandbox."""
 
 ScheduleState: TypeAlias = Literal["active", "paused", "done"]
 

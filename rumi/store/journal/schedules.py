@@ -85,12 +85,12 @@ def add_schedule(
     now = transaction.now()
     (id,) = transaction.db.execute(
         "INSERT INTO schedules (owner, chat, kind, text, options, cron, zone, instant, next_at, state,"
-        " language, model, tainted, message, created, touched, user)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'active', ?, ?, ?, nullif(?, 0), ?, ?, ?) RETURNING id",
+        " language, model, tainted, message, created, touched, user, checked)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'active', ?, ?, ?, nullif(?, 0), ?, ?, ?, ?) RETURNING id",
         (
             *(new.owner, new.chat, new.kind, clean(new.text), clean(new.options), new.cron, new.zone),
             *(new.instant, new.next_at or new.instant, new.language, clean(new.model), new.tainted),
-            *(new.message, now, now, new.user),
+            *(new.message, now, now, new.user, clean(new.checked)),
         ),
     ).fetchone()
     note_schedule(transaction, new.turn, new.chat, id, None)
@@ -246,13 +246,19 @@ def _fire(firing: Firing, transaction: Transaction) -> Fired:
     if firing.message is None and firing.task is None:
         return Fired()
     # A firing that is skipped for this reason is reported to people as a missed one.
-    if _goes_on(firing, transaction):
+    if goes_on(firing, transaction):
         transaction.db.execute(
             "UPDATE schedules SET missed_at = CASE WHEN missed != 0 THEN missed_at ELSE ?1 END,"
             " missed = missed + 1 WHERE id = ?2",
             (firing.of or firing.instant, firing.schedule),
         )
         return Fired()
+    return insert_work(firing, transaction)
+
+
+def insert_work(firing: Firing, transaction: Transaction) -> Fired:
+    """Store the message or the task of a firing, once for each instant."""
+    now = transaction.now()
     # The instant alone does not suffice: after a clock was set back, an instant can be the next one again.
     key = -firing.number or firing.of or firing.instant
     first = transaction.db.execute(
@@ -270,9 +276,12 @@ def _fire(firing: Firing, transaction: Transaction) -> Fired:
         "UPDATE fires SET message = ?, task = ? WHERE schedule = ? AND instant = ?",
         (message.id if message else None, task.id if task else None, firing.schedule, key),
     )
+    # Fires that a command asked for have negative keys. They are counted apart: a later message has a lower
+    # one, and would otherwise be the first to go.
+    side, beyond, order = ("instant < 0", ">=", "ASC") if key < 0 else ("instant >= 0", "<=", "DESC")
     transaction.db.execute(
-        "DELETE FROM fires WHERE schedule = ?1 AND instant <="
-        " (SELECT instant FROM fires WHERE schedule = ?1 ORDER BY instant DESC LIMIT 1 OFFSET ?2)",
+        f"DELETE FROM fires WHERE schedule = ?1 AND {side} AND instant {beyond} (SELECT instant FROM fires"
+        f" WHERE schedule = ?1 AND {side} ORDER BY instant {order} LIMIT 1 OFFSET ?2)",
         (firing.schedule, MAX_FIRES),
     )
     return Fired(message, task)
@@ -286,7 +295,7 @@ def _delete_done(transaction: Transaction) -> None:
     transaction.db.executemany("DELETE FROM schedules WHERE id = ?", found)
 
 
-def _goes_on(firing: Firing, transaction: Transaction) -> bool:
+def goes_on(firing: Firing, transaction: Transaction) -> bool:
     """Return True if work from an earlier firing is unfinished. Work of the same schedule never overlaps."""
     turn = firing.message is not None and not firing.message.notice
     if not turn and firing.task is None:
@@ -295,6 +304,16 @@ def _goes_on(firing: Firing, transaction: Transaction) -> bool:
         "SELECT EXISTS (SELECT 1 FROM messages WHERE reply IS NULL AND schedule = ?1 AND NOT notice)"
         " OR EXISTS (SELECT 1 FROM tasks WHERE ended IS NULL AND schedule = ?1)",
         (firing.schedule,),
+    )
+    return bool(found.fetchone()[0])
+
+
+@step(reads=True)
+def fired_by_hand(transaction: Transaction, schedule: int, message: int) -> bool:
+    """Return True if a person had the schedule fire, and that stored this message."""
+    found = transaction.db.execute(
+        "SELECT EXISTS (SELECT 1 FROM fires WHERE schedule = ? AND message = ? AND instant < 0)",
+        (schedule, message),
     )
     return bool(found.fetchone()[0])
 

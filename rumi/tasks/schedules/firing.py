@@ -10,7 +10,15 @@ from rumi.errors import RumiError
 from rumi.platform.texts import schedules as schedule_texts
 from rumi.platform.texts import snoozing as snooze_texts
 from rumi.platform.texts.translation import error_text
-from rumi.store.journal.records import Button, Buttons, Firing, Incoming, ScheduleRecord, TaskRecord
+from rumi.store.journal.records import (
+    Attachment,
+    Button,
+    Buttons,
+    Firing,
+    Incoming,
+    ScheduleRecord,
+    TaskRecord,
+)
 from rumi.tasks.schedules.times import QuietHours, following, latest, local_time
 from rumi.texts import Language, gettext
 
@@ -80,6 +88,16 @@ def work(schedule: ScheduleRecord, firing: Firing, late: str, task_of: MakeTask)
                 user=schedule.user,
             )
             return replace(firing, message=message)
+        case "run":
+            command = Incoming(
+                chat=schedule.chat,
+                text=schedule.text,
+                language=language,
+                schedule=schedule.id,
+                user=schedule.user,
+                attachments=(Attachment("command", text=schedule.text),),
+            )
+            return replace(firing, message=command)
     try:
         task = task_of(schedule)
     except RumiError as error:
@@ -138,6 +156,17 @@ def next_in_words(schedule: ScheduleRecord, language: Language) -> str:
         return schedule_texts.schedule_fired(language, fired)
     at = in_words(schedule.instant, schedule.zone, language)
     return f"{schedule_texts.recurrence(language, schedule.cron)} → {at}" if schedule.cron else at
+
+
+def last_in_words(schedule: ScheduleRecord, language: Language, now: float) -> str:
+    """Say how the work of a schedule's last fire ended, and when; empty if that is not known."""
+    try:
+        outcome = json.loads(schedule.outcome or "{}")
+        at, zone = float(outcome["at"]), schedule.zone
+        when = schedule_texts.outcome_time(language, local_time(at, zone), local_time(now, zone))
+        return schedule_texts.last_outcome(language, str(outcome["how"]), str(outcome["why"]), when)
+    except (ValueError, KeyError, TypeError, OverflowError):  # damaged, or there is none
+        return ""
 
 
 def in_words(instant: float, zone: str, language: Language) -> str:

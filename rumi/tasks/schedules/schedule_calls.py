@@ -1,6 +1,7 @@
 """Control calls for schedules."""
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
@@ -12,10 +13,11 @@ from rumi.platform.chat_ids import DEFAULT_CHAT, ChatIds
 from rumi.platform.timestamps import utc
 from rumi.platform.zone_finding import zone_said
 from rumi.store.journal.records import ScheduleKind, ScheduleRecord
-from rumi.tasks.schedules.firing import in_words, next_in_words
+from rumi.tasks.schedules.firing import in_words, last_in_words, next_in_words
 from rumi.tasks.schedules.schedules import Schedules
 from rumi.tasks.schedules.stored import StoredSchedules
 from rumi.tasks.schedules.times import NotATime
+from rumi.tasks.schedules.watched import watched_by
 from rumi.tasks.schedules.when import read_when
 from rumi.texts import Language
 
@@ -99,13 +101,23 @@ class ScheduleCalls:
         )
         schedules = self.schedules
         try:
-            added = await schedules.add(schedules.checked(new), read, zone_said(zone))
+            new = await schedules.first_read(schedules.checked(new))
+            added = await schedules.add(new, read, zone_said(zone))
         except NotATime:
             raise UsageError("This time never comes.", "Give another one.") from None
         return self._shown(added, language)
 
     def _shown(self, schedule: ScheduleRecord, language: Language) -> dict[str, object]:
         return {**schedule_as_json(schedule, language), "runs": isinstance(self.schedules, Schedules)}
+
+
+def outcome_of(schedule: ScheduleRecord) -> dict[str, object] | None:
+    """Return how the work of a schedule's last fire ended, as JSON; None if that is not known."""
+    try:
+        outcome = json.loads(schedule.outcome or "{}")
+        return {"at": utc(outcome["at"]), "how": outcome["how"], "why": outcome["why"]}
+    except (ValueError, KeyError, TypeError, OverflowError):
+        return None
 
 
 def schedule_as_json(schedule: ScheduleRecord, language: Language = "en") -> dict[str, object]:
@@ -115,10 +127,13 @@ def schedule_as_json(schedule: ScheduleRecord, language: Language = "en") -> dic
     """
     active = schedule.state == "active"
     stored = asdict(schedule)
-    del stored["asked_at"]
+    del stored["asked_at"], stored["checked"]  # what a check has read may be long
     return {
         **stored,
         "options": json.loads(schedule.options),
+        "watched": [asdict(one) for one in watched_by(schedule)],
+        "outcome": outcome_of(schedule),
+        "last": last_in_words(schedule, language, time.time()),
         "message": schedule.message or None,
         "instant": utc(schedule.instant) if active else None,
         "next_at": utc(schedule.next_at) if active else None,

@@ -10,6 +10,7 @@ import trio
 from typing_extensions import override
 
 from actors import ActorError, ActorRef
+from rumi.agent.permissions.rights import RightsError
 from rumi.chats.commands import ChatCommand
 from rumi.chats.hub import Hub
 from rumi.chats.people.people import People
@@ -23,10 +24,13 @@ from rumi.platform.texts.translation import error_text
 from rumi.store.journal.records import Fired, Firing, Incoming, ScheduleRecord, TaskRecord
 from rumi.store.journal.schedules import fire_schedules
 from rumi.store.journal.transaction import JournalMessage
-from rumi.tasks.schedules.firing import MakeTask, in_words, next_in_words, research_of, work
+from rumi.tasks.schedules.checking import Checks
+from rumi.tasks.schedules.firing import MakeTask, in_words, last_in_words, next_in_words, research_of, work
 from rumi.tasks.schedules.snoozing import snooze_command
+from rumi.tasks.schedules.sources import WatchSources
 from rumi.tasks.schedules.stored import StoredSchedules, bot_of
 from rumi.tasks.schedules.times import NotATime, QuietHours, quiet_hours
+from rumi.tasks.schedules.watched import runs_commands, watches
 from rumi.tasks.schedules.when import read_when_and_text
 from rumi.tasks.tasks import Tasks
 from rumi.texts import Language, gettext
@@ -48,7 +52,7 @@ class ScheduleServices:
     is None if there are no bots. `has_bot` returns True for the name of a bot. `stays` means that this
     process keeps running without attached clients. `group_of` returns the settings of the group of a chat.
     `admins` returns the chats of the people who are told that nothing can be delivered to a chat any more;
-    they are told in `language`.
+    they are told in `language`. `sources` read what schedules watch; None if nothing can be watched.
     """
 
     journal: ActorRef[JournalMessage]
@@ -66,19 +70,60 @@ class ScheduleServices:
     group_of: Callable[[str], GroupSection] = lambda chat: GroupSection()
     admins: Callable[[str], Sequence[str]] = lambda chat: ()
     language: Language = "en"
+    sources: WatchSources | None = None
 
 
 class Schedules(StoredSchedules):
-    """Adds and fires schedules. `next_at` is the next known fire time, in seconds since 1970."""
+    """Adds and fires schedules. `next_at` is the next known fire time, in seconds since 1970.
+
+    `changed_at` is the time at which a check has last begun work.
+    """
 
     def __init__(self, services: ScheduleServices) -> None:
         super().__init__(services.journal.ask, services.limits, services.now, services.has_bot)
         self.services = services
         self.next_at = float("inf")
+        self.changed_at = float("-inf")
         self.to_look = trio.Event()
         self.fired = trio.Event()
         self.taken_over = False
         self._firing = trio.Lock()
+        self.checks = Checks(services, self.checked, self.task_of, self._checked)
+
+    @override
+    def checked(self, new: ScheduleRecord) -> ScheduleRecord:
+        """Return a schedule unchanged if it can start its work; see `StoredSchedules.checked`."""
+        if runs_commands(super().checked(new)):
+            self._check_commands(new)
+        return new
+
+    def _check_commands(self, schedule: ScheduleRecord) -> None:
+        """Raise a `RumiError` if the person of a schedule may not run commands, or not this one."""
+        rights = self.services.people.of_schedule(schedule).rights
+        if not rights.may_use("bash"):
+            what = gettext(schedule.language, "commands")
+            raise RightsError(
+                "The role {role} does not allow {what}.", "Ask an admin.", role=rights.role, what=what
+            )
+        if schedule.kind == "run" and self.services.sources is not None:
+            self.services.sources.policy_of(schedule.chat).parse(schedule.text)
+
+    @override
+    async def first_read(self, new: ScheduleRecord) -> ScheduleRecord:
+        """Return a new schedule with the first reading of what it watches.
+
+        Raises:
+            RumiError: It cannot be read.
+        """
+        return replace(new, checked=await self.checks.first_reading(new)) if watches(new) else new
+
+    def _checked(self, firing: Firing | None, fired: Fired, told: Incoming | None) -> None:
+        """Deliver what a check has stored."""
+        if firing is not None:
+            self.changed_at = self.services.now()
+            self._deliver(firing, fired)
+        if told is not None:
+            self.services.wake(told)
 
     @override
     def quiet_of(self, chat: str) -> QuietHours | None:
@@ -169,7 +214,13 @@ class Schedules(StoredSchedules):
         """Return a list of schedules in Markdown."""
         return schedule_texts.schedule_list(
             language,
-            [(s.id, s.kind, s.state, s.reason, next_in_words(s, language), s.text) for s in schedules],
+            [
+                (
+                    *(s.id, s.kind, s.state, s.reason, next_in_words(s, language), s.text),
+                    last_in_words(s, language, self.services.now()),
+                )
+                for s in schedules
+            ],
         )
 
     def understood(self, schedule: ScheduleRecord, language: Language) -> str:
@@ -225,12 +276,26 @@ class Schedules(StoredSchedules):
         async with self._firing:
             done = await self.services.journal.ask(fire_schedules(firings))
             for firing, fired in zip(firings, done, strict=True):
-                if fired.task is not None:
-                    self.services.tasks.begun(fired.task)
-                if fired.message is not None:
-                    self.services.wake(fired.message)
-                self._note(firing, fired)
+                self._deliver(firing, fired)
         return done
+
+    def _deliver(self, firing: Firing, fired: Fired) -> None:
+        if fired.task is not None:
+            self.services.tasks.begun(fired.task)
+        if fired.message is not None:
+            self.services.wake(fired.message)
+        self._note(firing, fired)
+
+    @override
+    async def _set(self, schedule: ScheduleRecord, *, paused: bool) -> ScheduleRecord:
+        self.checks.cancel(schedule.id)
+        return await super()._set(schedule, paused=paused)
+
+    @override
+    async def delete(self, id: int, owner: str | None, turn: str = "") -> None:
+        """Delete a schedule, and cancel its check; see `StoredSchedules.delete`."""
+        await super().delete(id, owner, turn)
+        self.checks.cancel(id)
 
     @override
     async def pause_all(self) -> int:
@@ -238,6 +303,7 @@ class Schedules(StoredSchedules):
 
         When this returns, the messages and tasks of all earlier firings have been delivered.
         """
+        self.checks.cancel()
         async with self._firing:
             return await super().pause_all()
 

@@ -28,6 +28,7 @@ from rumi.store.journal.schedules import (
 )
 from rumi.tasks.schedules.firing import in_words
 from rumi.tasks.schedules.times import NotATime, QuietHours, following, named_zone, quiet_hours
+from rumi.tasks.schedules.watched import watches, watches_of
 from rumi.tasks.schedules.when import After, Every, When, meant
 from rumi.texts import Language
 
@@ -75,6 +76,11 @@ class StoredSchedules:
         name = bot_of(new)
         if new.kind == "bot" and not self._has_bot(name):
             raise UsageError("Unknown bot {name}.", "Look at the list: rumi bot list", name=f"{name[:80]!r}")
+        watches_of(json.loads(new.options))
+        return new
+
+    async def first_read(self, new: ScheduleRecord) -> ScheduleRecord:
+        """Return a new schedule as it is: what it watches is read when a daemon runs."""
         return new
 
     async def add(self, new: ScheduleRecord, when: When, zone: str = "") -> ScheduleRecord:
@@ -105,6 +111,10 @@ class StoredSchedules:
             )
         zone = zone or said or "UTC"
         cron = when.cron if isinstance(when, Every) else ""
+        if watches(new) and not cron:
+            raise UsageError(
+                "A schedule that watches something needs a recurrence.", 'For example "every 15 minutes".'
+            )
         zone = said if cron and said else zone
         try:
             instant = following(cron, zone, now) if isinstance(when, Every) else meant(when, zone, asked_at)

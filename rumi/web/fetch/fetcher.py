@@ -133,7 +133,8 @@ class Fetcher(Actor[WebMessage]):
     async def _fetch(self, message: Fetch) -> Page:
         target = parse_target(message.url)
         key = f"{target.page} whole" if message.whole else target.page  # unambiguous: a URL has no space
-        if message.method == "GET" and (page := self._cache.get(key)) is not None:
+        cached = message.method == "GET" and not message.fresh
+        if cached and (page := self._cache.get(key)) is not None:
             await trio.lowlevel.checkpoint()
             return page
         async with self._fetching.turn(message.chat, target.host) as turn:
@@ -177,6 +178,7 @@ class Fetcher(Actor[WebMessage]):
             status=answer.status,
             media_type=answer.headers.media_type,
             redirects=download.redirects,
+            broken_off=body is not None and body.broken_off,
         )
         if body is None:
             return replace(page, described=describe_head(answer.headers)), ""
