@@ -127,6 +127,7 @@ def undo_reply(undone: Undone, language: Language) -> str:
         facts_kept=undone.facts_kept,
         schedules=undone.schedules,
         schedules_kept=undone.schedules_kept,
+        approvals=undone.approvals,
         parked=undone.parked,
         tasks=undone.tasks,
         sent=not undone.withdrawn,

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from rumi.agent.tool import Progress, Question, Tool, ToolResult
+from rumi.agent.tool import Progress, Question, Reach, Tool, ToolResult
 from rumi.models.model import ToolSpec
 from rumi.platform.untrusted_text import one_line, untrusted_block
 from rumi.texts import Text
@@ -68,7 +68,8 @@ class WebFetch(Tool):
             known_url.partition("#")[0] for known_url in known_urls
         }:
             return None
-        return Question("fetch", {"url": target.href, "host": target.host})
+        reach = Reach(self.spec.name, host=target.origin, address=target.page, reads=True)
+        return Question("fetch", {"url": target.href, "host": target.host}, reach=reach)
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         """Fetch the page. On cancellation, nothing of the fetch keeps running."""

@@ -114,6 +114,7 @@ def add_tasks(
                 people=models.people,
                 group_of=inputs.group_of,
                 admins=lambda chat: inputs.channel_of(chat).admin_chats(),
+                version_of=agent.mcp.version_of,
                 language=inputs.language,
             )
         )

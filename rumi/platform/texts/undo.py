@@ -14,6 +14,7 @@ def undone(
     facts_kept: Sequence[str],
     schedules: Sequence[int],
     schedules_kept: Sequence[int],
+    approvals: Sequence[int] = (),
     parked: Sequence[int],
     tasks: Sequence[int],
     sent: bool,
@@ -41,6 +42,11 @@ def undone(
     if schedules_kept:
         what = _numbers(schedules_kept)
         left.append(gettext(language, "schedules changed since: {what}", what=what))
+    if approvals:
+        what = _numbers(approvals)
+        left.append(
+            gettext(language, "what schedules were allowed to do without asking has ended: {what}", what=what)
+        )
     if parked:
         back.append(gettext(language, "the questions, withdrawn: ") + _numbers(parked))
     if not sent:

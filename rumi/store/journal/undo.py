@@ -160,7 +160,7 @@ def _restore_schedules(transaction: Transaction, undone: Undone) -> Undone:
 
     A schedule that was changed again after the turn is not restored.
     """
-    db, restored, conflicts = transaction.db, list[int](), list[int]()
+    db, restored, conflicts, ended = transaction.db, list[int](), list[int](), set[int]()
     rows = db.execute(
         "SELECT schedule, before, after FROM schedule_changes WHERE turn = ? ORDER BY id DESC", (undone.turn,)
     ).fetchall()
@@ -172,12 +172,20 @@ def _restore_schedules(transaction: Transaction, undone: Undone) -> Undone:
         elif now == after and before is not None:
             columns = json.loads(before)
             columns["tainted"] = bool(columns["tainted"])
+            # An undo never restores an approval: a person approves again, and sees what.
+            if columns.get("approval") or _approval_in(now):
+                ended.add(id)
+            columns["approval"] = ""
             placeholders = ", ".join("?" * len(columns))
             names = ", ".join(columns)  # safe in SQL: `schedule_row` took the names from the table
             db.execute("DELETE FROM schedules WHERE id = ?", (id,))
             db.execute(f"INSERT INTO schedules ({names}) VALUES ({placeholders})", list(columns.values()))
         elif now is not None or before is not None:
             conflicts.append(id)
+            # What the turn may have approved ends, even if the schedule has fired since.
+            if _approval_in(now):
+                ended.add(id)
+            db.execute("UPDATE schedules SET approval = '' WHERE id = ?", (id,))
             continue
         restored.append(id)
     db.execute("DELETE FROM schedule_changes WHERE turn = ?", (undone.turn,))
@@ -185,7 +193,12 @@ def _restore_schedules(transaction: Transaction, undone: Undone) -> Undone:
         undone,
         schedules=tuple(sorted(set(restored) - set(conflicts))),
         schedules_kept=tuple(sorted(set(conflicts))),
+        approvals=tuple(sorted(ended)),
     )
+
+
+def _approval_in(row: str | None) -> str:
+    return str(json.loads(row).get("approval", "")) if row is not None else ""
 
 
 def _withdraw_parked(transaction: Transaction, chat: str, turn: str) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ import trio
 from typing_extensions import override
 
 from actors import ActorError, ActorRef
+from rumi.agent.permissions.standing import ToolVersion
 from rumi.chats.commands import ChatCommand
 from rumi.chats.hub import Hub
 from rumi.chats.people.people import People
@@ -18,10 +19,13 @@ from rumi.platform.chat_ids import ChatIds
 from rumi.platform.config.schema import GroupSection, SchedulesSection
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.texts import schedules as schedule_texts
+from rumi.platform.texts import standing as standing_texts
+from rumi.platform.texts.tasks import shortly
 from rumi.platform.texts.translation import error_text
 from rumi.store.journal.records import Fired, Firing, Incoming, ScheduleRecord, TaskRecord
 from rumi.store.journal.schedules import fire_schedules
 from rumi.store.journal.transaction import JournalMessage
+from rumi.tasks.schedules.approvals import approval_words
 from rumi.tasks.schedules.firing import MakeTask, in_words, next_in_words, research_of, work
 from rumi.tasks.schedules.stored import StoredSchedules, bot_of
 from rumi.tasks.schedules.times import NotATime, QuietHours, quiet_hours
@@ -46,7 +50,7 @@ class ScheduleServices:
     is None if there are no bots. `has_bot` returns True for the name of a bot. `stays` means that this
     process keeps running without attached clients. `group_of` returns the settings of the group of a chat.
     `admins` returns the chats of the people who are told that nothing can be delivered to a chat any more;
-    they are told in `language`.
+    they are told in `language`. `version_of` returns the accepted description of another program's tool.
     """
 
     journal: ActorRef[JournalMessage]
@@ -63,6 +67,7 @@ class ScheduleServices:
     people: People = field(default_factory=People)
     group_of: Callable[[str], GroupSection] = lambda chat: GroupSection()
     admins: Callable[[str], Sequence[str]] = lambda chat: ()
+    version_of: Callable[[str], ToolVersion | None] = lambda name: None
     language: Language = "en"
 
 
@@ -70,7 +75,9 @@ class Schedules(StoredSchedules):
     """Adds and fires schedules. `next_at` is the next known fire time, in seconds since 1970."""
 
     def __init__(self, services: ScheduleServices) -> None:
-        super().__init__(services.journal.ask, services.limits, services.now, services.has_bot)
+        super().__init__(
+            services.journal.ask, services.limits, services.now, services.has_bot, services.version_of
+        )
         self.services = services
         self.next_at = float("inf")
         self.to_look = trio.Event()
@@ -152,11 +159,28 @@ class Schedules(StoredSchedules):
             case "run" if id:
                 await self.run(id, owner, message.id)
                 return schedule_texts.schedule_changed(language, id, "run")
+            case "approve" if id:
+                schedule = await self.show(id, owner)
+                return approval_words(language, schedule, self.approvals.valid(schedule))
+            case "revoke" if id:
+                await self.approvals.revoke(id, owner)
+                return standing_texts.revoked(language, id)
+            case "edit" if (edited := _numbered_text(number)) is not None:
+                return await self._edit(message, language, owner, *edited)
             case "delete" if id:
                 await self.delete(id, owner)
                 return schedule_texts.schedule_changed(language, id, "delete")
             case _:
                 return schedule_texts.schedule_usage(language)
+
+    async def _edit(self, message: Incoming, language: Language, owner: str, id: int, text: str) -> str:
+        people = self.services.people
+
+        def may(schedule: ScheduleRecord) -> bool:
+            return people.may_approve(people.of(message), schedule)
+
+        schedule, ended = await self.edit(id, owner, text, may)
+        return standing_texts.edited(language, id, shortly(schedule.text), ended=ended)
 
     def list_in_words(self, schedules: tuple[ScheduleRecord, ...], language: Language) -> str:
         """Return a list of schedules in Markdown."""
@@ -275,6 +299,13 @@ class Schedules(StoredSchedules):
 def _number(text: str) -> int:
     text = text.strip().removeprefix("#")
     return int(text) if text.isdecimal() and len(text) <= 18 else 0
+
+
+def _numbered_text(said: str) -> tuple[int, str] | None:
+    """Parse a schedule's number and a text; None if one of them is missing."""
+    first, _, text = said.strip().partition(" ")
+    id = _number(first)
+    return (id, text.strip()) if id and text.strip() else None
 
 
 def _no_message(now: float) -> int:
