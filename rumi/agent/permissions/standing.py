@@ -183,8 +183,10 @@ def _differ_in_numbers(approved: str, address: str) -> bool:
     one, other = approved, _canonical(address)
     if _RUNS.split(one) != _RUNS.split(other):
         return False
-    pairs = zip(_RUNS.findall(one), _RUNS.findall(other), strict=True)
-    return sum(len(now) for before, now in pairs if before != now) <= MOST_DIGITS
+    numbers = zip(_RUNS.findall(one), _RUNS.findall(other), strict=True)
+    changed = [(before, now) for before, now in numbers if before != now]
+    longer = any(len(now) > len(before) + 1 for before, now in changed)
+    return not longer and sum(len(now) for _, now in changed) <= MOST_DIGITS
 
 
 def _canonical(address: str) -> str:
