@@ -111,7 +111,7 @@ def show(schedule: int, as_json: bool) -> None:
     echo(f"{found['id']} · {kind} · {state} · {flat(found['when'])}\n")
     echo(flat_lines(found["text"]))
     if found["allowed"]:
-        echo(f"\n{flat_lines(_plain(found['allowed']))}")
+        echo(f"\n{_shown(found['allowed'])}")
 
 
 @command.command()
@@ -173,12 +173,13 @@ def approve(
     elif revoke:
         echo(standing_texts.revoked(reader(), schedule))
     else:
-        echo(flat_lines(_plain(found["allowed"])) or standing_texts.nothing_granted(reader(), schedule))
+        echo(_shown(found["allowed"]) or standing_texts.nothing_granted(reader(), schedule))
 
 
-def _plain(text: str) -> str:
-    """Return a text without the marks of its code block, which a terminal does not need."""
-    return "\n".join(line for line in text.splitlines() if line != "```")
+def _shown(text: str) -> str:
+    """Return what a schedule may do, for a terminal: without the marks of the code block."""
+    lines = [line for line in text.splitlines() if line != "```"]
+    return "\n".join(f"{line[: len(line) - len(line.lstrip())]}{flat(line)}" for line in lines)
 
 
 @command.command()

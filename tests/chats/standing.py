@@ -33,6 +33,8 @@ NEWS = "https://news.example/today"
 WEATHER = "https://weather.example/v1/forecast?city=Madrid&date={day}"
 TEXT = f"Brief me: read {NEWS} and the weather in Madrid."
 
+BRIEFING = ScheduleRecord("local", "cli", "turn", TEXT)
+
 SEND = RemoteTool(
     "send",
     "Sends a mail.",
@@ -134,7 +136,7 @@ async def briefing(
     calls: Callable[[], Calls] = usual,
     *,
     add: bool = True,
-    text: str = TEXT,
+    record: ScheduleRecord = BRIEFING,
     **more: Any,
 ) -> AsyncIterator[Briefing]:
     """A house with a briefing each day at nine, in UTC; the model makes these calls, whatever they are."""
@@ -156,9 +158,8 @@ async def briefing(
     tools = more.pop("tools_for", lambda view: outside.tools())
     limits = SchedulesSection()
     async with house(path, works, tools_for=tools, schedule_limits=limits, now=now, **more) as home:
-        with home.services.hub.listening("cli") as events:
+        with home.services.hub.listening(record.chat) as events:
             if add:
-                record = ScheduleRecord("local", "cli", "turn", text)
                 await home.schedules.add(record, Every("0 9 * * *"), "UTC")
             yield Briefing(home, outside, events, requests)
 
