@@ -82,18 +82,41 @@ class Claims:
 
 
 @dataclass(frozen=True, slots=True)
+class Reach:
+    """What a call reaches, so that a person can approve all calls with the same reach at once.
+
+    `host` is the origin of the `address` that the call opens. `to` are the values that determine where the
+    call goes or what it acts on, as pairs of path and text; `texts` are all other texts, and `reads` means
+    that the call changes nothing. `version` is the digest of the description that the user has accepted, if
+    the tool is another program's.
+    """
+
+    tool: str
+    host: str = ""
+    address: str = ""
+    to: tuple[tuple[str, str], ...] = ()
+    texts: tuple[str, ...] = ()
+    version: str = ""
+    reads: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """A question that lets the user judge a call's effect: the real arguments by name, destinations first.
 
     The question is not asked if the user's message of this turn asks for the call: the message contains every
     value of `consent` (`rumi.agent.permissions.consent`), and `asked`, if set, returns True for the message,
     because the message names the action. Calls of tools with `Claims` are judged by their arguments instead.
+
+    `reach` is set for calls that a person may approve for all runs of a schedule. It is None if the effect
+    lasts, destroys something or costs money.
     """
 
     action: ActionKind
     details: Mapping[str, Detail]
     consent: tuple[str, ...] = ()
     asked: Callable[[str], bool] | None = field(default=None, compare=False)
+    reach: Reach | None = field(default=None, compare=False)
 
 
 class Tool(Protocol):

@@ -185,7 +185,7 @@ class CrashReplies:
         if message.apart:  # the turn has a history of its own, or none if it was not begun
             session, entries = 0, entries if message.turn else ()
         reply = FinalReply(messages, text, reason, session, entries, parts=parts)
-        reply = asking(reply, parked, language)
+        reply = asking(reply, parked, language, schedule=message.schedule, now=self.publisher.now())
         delivery = await self.journal.ask(settle(chat, reply))
         parked.note_asked(reply.asked)
         replied = Replied(delivery, messages, reply.text, schedule=message.schedule)

@@ -129,6 +129,7 @@ def undo_reply(undone: Undone, language: Language) -> str:
         schedules_kept=undone.schedules_kept,
         items=undone.items,
         items_kept=undone.items_kept,
+        approvals=undone.approvals,
         parked=undone.parked,
         tasks=undone.tasks,
         sent=not undone.withdrawn,

@@ -22,6 +22,7 @@ from rumi.agent.events import (
     TurnFinished,
 )
 from rumi.agent.fitting import GO_ON
+from rumi.agent.permissions.gate import Parking
 from rumi.agent.prompts.message_entries import (
     answering,
     attachment_message,
@@ -65,6 +66,7 @@ from rumi.chats.resuming import (
 from rumi.chats.scheduled_command import command_error, run_command
 from rumi.chats.services import ChatServices, ChatShell
 from rumi.chats.session import ChatSession, ending
+from rumi.chats.standing import StandingAnswers, StandingCalls, waiting_note
 from rumi.chats.surroundings import variables
 from rumi.chats.undoing import Undoing
 from rumi.errors import RumiError
@@ -73,6 +75,7 @@ from rumi.models.token_budget import takes_pictures
 from rumi.platform.texts import models as model_texts
 from rumi.platform.texts import operating as operation_texts
 from rumi.platform.texts import replies as reply_texts
+from rumi.platform.texts import standing as standing_texts
 from rumi.platform.texts import telegram as telegram_texts
 from rumi.platform.texts.questions import Verdict
 from rumi.platform.texts.translation import error_text
@@ -261,9 +264,11 @@ class Worker:
         """Return the history entries of the job's message; from now on, more parts begin the turn again."""
         await self._leave_out_last_exchange(job)
         written = await self._when_written(job)
+        waiting = self._session.parked.still_waiting(job.message.schedule)
         # No await from here: a part that comes later finds the turn opened.
         job.opened = True
-        return (*written, *opening(job.turn, job.message))
+        note = waiting_note(job.turn, waiting, self._session.tainted)
+        return (*written, *note, *opening(job.turn, job.message))
 
     def _distrusted(self, job: Job, entries: tuple[HistoryEntry, ...]) -> tuple[HistoryEntry, ...]:
         """Return the entries, tainted if the words of the job's sender are not to be trusted."""
@@ -356,7 +361,7 @@ class Worker:
         # In a turn of a program no person can say yes, but a person who retries such a turn can.
         attended = job.kind == "retry" or job.message.by_hand
         confirm = partial(self._confirm, job) if attended else None
-        parking = self._session.parked if job.message.away or job.allowed else None
+        parking = self._parking(job)
         checks = self._context.sums_up(job.message.model)
         checks = checks and self._context.settings.agent.check_before_end
         begin = self._context.turn_input(
@@ -421,6 +426,19 @@ class Worker:
             missing = (text.in_language(job.language) for text in notes)
             job.note = "\n\n".join(filter(None, (job.note, *missing)))
             job.stage = ""
+
+    def _parking(self, job: Job) -> Parking | None:
+        """Return where calls that need a yes are parked; runs of a schedule may have a standing approval."""
+        parked, said, context = self._session.parked, job.message, self._context
+        if not said.schedule:
+            return parked if said.away or job.allowed else None
+
+        def note(why: str) -> None:
+            text = standing_texts.ended(job.language, said.schedule, why)
+            if text not in job.note:
+                job.note = "\n\n".join(filter(None, (job.note, text)))
+
+        return StandingCalls(parked, said, self._services.journal.ask, context.people, context.now, note)
 
     def _tools_for(self, job: Job) -> tuple[Tool, ...]:
         """Return tools created for this turn: thousands of idle chats should not hold tools in memory."""
@@ -664,7 +682,8 @@ class Worker:
             silent=silent,
             outcome=outcome,
         )
-        return asking(reply, self._session.parked, job.language)
+        schedule, now = job.message.schedule, self._context.now()
+        return asking(reply, self._session.parked, job.language, schedule=schedule, now=now)
 
     async def _settle(self, reply: FinalReply) -> Replied:
         # A cancelled turn may have left a write behind; its entry belongs before the final one.
@@ -715,7 +734,10 @@ class Worker:
                 answer = answer_in(earlier.text)  # the retried message was a yes whose turn was interrupted
             going_on = goes_on(earlier)
         if answer:
-            heard = await hear(chat_session.parked, answer, job.seen, job.language)
+            said, ask = job.message, services.journal.ask
+            people, now = self._context.people, self._context.now
+            answers = StandingAnswers(ask, people, now, said, job.turn, job.language)
+            heard = await hear(chat_session.parked, answer, job.seen, job.language, answers.approve)
             if not heard.words:
                 return heard.reply
             job.allowed, job.note = heard.words, heard.reply

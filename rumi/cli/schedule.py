@@ -24,7 +24,7 @@ NOTHING_FIRES = Text("Nothing fires until a Rumi runs: rumi serve")
 @click.group(invoke_without_command=True)
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """Add, list, show, pause, resume, run and delete reminders and schedules."""
+    """Add, list, show, edit, approve, pause, resume, run and delete reminders and schedules."""
     if ctx.invoked_subcommand is None:
         ctx.invoke(list_)
 
@@ -94,13 +94,15 @@ def add(
 
 
 @command.command("list")
+@click.option("--chat", default="", help="Only those of this chat.")
+@click.option("--owner", default="", help="Only those of this owner: local, or a channel's user or group.")
 @JSON
-def list_(as_json: bool = False) -> None:
+def list_(chat: str = "", owner: str = "", as_json: bool = False) -> None:
     """List the schedules: number, what it does, state, when, text."""
     from rumi.platform.texts import schedules as schedule_texts
     from rumi.platform.texts import tasks as task_texts
 
-    found = _ask("list")
+    found = _ask("list", chat=chat, owner=owner)
     if as_json:
         echo_json(found, indent=2)
         return
@@ -138,6 +140,70 @@ def show(schedule: int, as_json: bool) -> None:
     echo(flat_lines(found["text"]))
     for one in found.get("watched", ()):
         echo(schedule_texts.watching(language, one["what"], one["title"], one["chars"]))
+    if found["allowed"]:
+        echo(f"\n{_shown(found['allowed'])}")
+
+
+@command.command()
+@ID
+@click.argument("text")
+@JSON
+def edit(schedule: int, text: str, as_json: bool) -> None:
+    """Give schedule ID a new TEXT. What it was allowed to do without asking ends."""
+    from rumi.platform.texts import standing as standing_texts
+
+    found = _ask("edit", id=schedule, text=text)
+    if as_json:
+        echo_json(found, indent=2)
+        return
+    echo(standing_texts.edited(reader(), schedule, flat(text), ended=found["ended"]))
+
+
+@command.command()
+@ID
+@click.option("--host", "hosts", multiple=True, help="Open pages of exactly this server: example.com.")
+@click.option("--tool", "tools", multiple=True, help="Call this tool of an MCP server, or send_file.")
+@click.option(
+    "--to", multiple=True, help="Where the tool may send: NAME=VALUE of an argument, or a value for any."
+)
+@click.option("--per-fire", type=int, help="How often in one run; otherwise once.")
+@click.option("--days", type=float, help="For how long; otherwise 30.")
+@click.option("--revoke", is_flag=True, help="Take back what it is allowed to do.")
+@JSON
+def approve(
+    schedule: int,
+    hosts: tuple[str, ...],
+    tools: tuple[str, ...],
+    to: tuple[str, ...],
+    per_fire: int | None,
+    days: float | None,
+    revoke: bool,
+    as_json: bool,
+) -> None:
+    """Allow schedule ID something in all its runs without asking; without options, say what it may do."""
+    from rumi.platform.texts import standing as standing_texts
+
+    given = {"hosts": list(hosts), "tools": list(tools), "to": list(to), "per_run": per_fire, "days": days}
+    wanted: dict[str, Any] = {name: value for name, value in given.items() if value not in (None, [])}
+    if revoke and wanted:
+        raise UsageError("--revoke takes everything back.", "Give it alone.")
+    found = _ask("revoke", id=schedule) if revoke else None
+    if wanted:
+        found = _ask("approve", id=schedule, **wanted)
+    if found is None:
+        found = _ask("show", id=schedule)
+    if as_json:
+        echo_json(found, indent=2)
+    elif revoke:
+        echo(standing_texts.revoked(reader(), schedule))
+    else:
+        echo(_shown(found["allowed"]) or standing_texts.nothing_granted(reader(), schedule))
+
+
+def _shown(text: str) -> str:
+    """Return what a schedule may do, for a terminal: without the marks of the code block."""
+    lines = [line for line in text.splitlines() if line != "```"]
+    return "\n".join(f"{line[: len(line) - len(line.lstrip())]}{flat(line)}" for line in lines)
 
 
 @command.command()

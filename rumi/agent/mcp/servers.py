@@ -24,11 +24,12 @@ from rumi.agent.mcp.messages import (
     RemoteTool,
     ServerSettings,
 )
-from rumi.agent.mcp.pins import AcceptedTools, ServerPin
+from rumi.agent.mcp.pins import AcceptedTools, ServerPin, digest_of
 from rumi.agent.mcp.results import Look, SaveFile, nowhere
 from rumi.agent.mcp.server import KnownServer, McpServer, opened, take_tools
-from rumi.agent.mcp.tool import BETWEEN, McpTool, WithheldTool, names_for
+from rumi.agent.mcp.tool import BETWEEN, McpTool, WithheldTool, may_stand, names_for
 from rumi.agent.permissions.declare import DeclareTool
+from rumi.agent.permissions.standing import ToolVersion
 from rumi.agent.tool import Tool, claims_of
 from rumi.models.model import Message
 from rumi.platform.caller import Caller
@@ -175,6 +176,15 @@ class McpServers:
                 accept = partial(self._accept, known, tool) if chat.may_accept else None
                 tools.append(WithheldTool(settings.name, bound, changes, accept))
         return tools
+
+    def version_of(self, name: str) -> ToolVersion | None:
+        """Return the accepted version of a tool by its name for models; None if no server has it now."""
+        for known in self._known.values():
+            names = names_for(known.settings.name, [tool.name for tool in known.tools])
+            for tool in known.tools:
+                if names[tool.name] == name and known.pin is not None and known.pin.takes(tool):
+                    return ToolVersion(digest_of(tool), tool.read_only, may_stand(tool))
+        return None
 
     async def _accept(self, known: KnownServer, tool: RemoteTool) -> None:
         """Accept the current description of one tool. Raises `McpError` if it cannot be stored."""

@@ -8,8 +8,10 @@ from typing import Final, TypeAlias
 
 from rumi.agent.mcp.described import DescriptionChange, schema_for_models, values_of
 from rumi.agent.mcp.messages import CallOutcome, McpError, RemoteTool
+from rumi.agent.mcp.pins import digest_of
 from rumi.agent.mcp.results import Look, SaveFile, nowhere, result_of
-from rumi.agent.tool import Claims, Progress, Question, Tool, ToolResult
+from rumi.agent.permissions.action_words import destroys_by_name
+from rumi.agent.tool import Claims, Progress, Question, Reach, Tool, ToolResult
 from rumi.models.model import ToolSpec
 from rumi.platform.texts.questions import Value
 from rumi.platform.untrusted_text import harmless, one_line, untrusted_block
@@ -67,7 +69,19 @@ class McpTool(Tool):
         if self._tool.read_only and not self._tool.open_world:
             return None
         values = values_of(self._sent.original(arguments), self._tool.parameters)
-        return Question("mcp", {"tool": self.spec.name, "arguments": values})
+        return Question("mcp", {"tool": self.spec.name, "arguments": values}, reach=self._reach(values))
+
+    def _reach(self, values: Sequence[Value]) -> Reach | None:
+        """Return what a call reaches; None if no approval may cover it, because it may destroy something."""
+        if not may_stand(self._tool):
+            return None
+        return Reach(
+            self.spec.name,
+            to=tuple((value.path, value.text) for value in values if not value.content),
+            texts=tuple(value.text for value in values if value.content),
+            version=digest_of(self._tool),
+            reads=self._tool.read_only,
+        )
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         """Call the tool. On cancellation, notifies the server."""
@@ -107,6 +121,14 @@ class McpTool(Tool):
         # The host's name may come from whoever wrote what the server has read.
         tainted = result.tainted or not self._trusted
         return replace(result, content=content, advice=result.advice or said, tainted=tainted)
+
+
+def may_stand(tool: RemoteTool) -> bool:
+    """Return True if a person may approve calls of the tool for all runs of a schedule.
+
+    The server must deny that the tool destroys something, and the tool's name must not say so either.
+    """
+    return tool.read_only or not (tool.destroys or destroys_by_name(tool.name))
 
 
 class WithheldTool(Tool):

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias, cast
 
-from rumi.agent.tool import Progress, Question, Tool, ToolResult
+from rumi.agent.tool import Progress, Question, Reach, Tool, ToolResult
 from rumi.errors import RumiError
 from rumi.models.model import ToolSpec
 from rumi.platform.untrusted_text import one_line, untrusted_block
@@ -112,7 +112,9 @@ class WebFetch(Tool):
             return None
         saved = arguments.get("save") if self.saves(arguments) else None
         path = {"path": saved} if isinstance(saved, str) else {}
-        return Question("fetch", {"url": target.href, "host": target.host, **path})
+        # A standing approval covers reading, not what a file would replace.
+        reach = None if path else Reach(self.spec.name, host=target.origin, address=target.page, reads=True)
+        return Question("fetch", {"url": target.href, "host": target.host, **path}, reach=reach)
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         """Fetch the page. On cancellation, nothing of the fetch keeps running."""

@@ -116,6 +116,7 @@ def add_tasks(
                 people=models.people,
                 group_of=inputs.group_of,
                 admins=lambda chat: inputs.channel_of(chat).admin_chats(),
+                version_of=agent.mcp.version_of,
                 language=inputs.language,
                 sources=WatchSources(
                     partial(models.web.fetch, whole=True, fresh=True),

@@ -133,6 +133,15 @@ class People:
         one, other = self.of(message), self.of(earlier)
         return one.name == other.name or one.rights == other.rights
 
+    def may_approve(self, approver: Principal, schedule: ScheduleRecord) -> bool:
+        """Return True if a person may approve calls for all runs of a schedule: its person, or an admin."""
+        rights, person = approver.rights, self._principal(schedule.chat, schedule.user)
+        return rights != NOBODY and (rights.admin or approver.name == person.name)
+
+    def approver(self, chat: str, user: int | None) -> Principal:
+        """Return the person with a user id in a chat, with current rights."""
+        return self._principal(chat, user)
+
     def distrusts(self, message: Incoming) -> bool:
         """Return True if a message counts as untrusted for the other members of its group.
 

@@ -223,7 +223,9 @@ def schedule_usage(language: Language) -> str:
         "- /remind every monday 08:00: water the plants\n"
         "- /remind 0 9 1 * *: pay the rent\n"
         "Times go from 00:00 to 23:59. /schedules shows what there is; /schedules "
-        "pause|resume|run|delete N changes it; /timezone Europe/Madrid sets your zone.",
+        "pause|resume|run|delete N changes it, /schedules edit N TEXT gives it a new text, and /schedules "
+        "approve|revoke N shows or takes back what it may do without asking; /timezone Europe/Madrid sets "
+        "your zone.",
     )
 
 

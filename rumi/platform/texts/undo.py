@@ -22,6 +22,7 @@ def undone(
     schedules_kept: Sequence[int],
     items: Sequence[str],
     items_kept: Sequence[str],
+    approvals: Sequence[int] = (),
     parked: Sequence[int],
     tasks: Sequence[int],
     sent: bool,
@@ -53,6 +54,11 @@ def undone(
         back.append(gettext(language, "the items of lists: ") + _quoted(items))
     if items_kept:
         left.append(gettext(language, "items of lists changed since: {what}", what=_quoted(items_kept)))
+    if approvals:
+        what = _numbers(approvals)
+        left.append(
+            gettext(language, "what schedules were allowed to do without asking has ended: {what}", what=what)
+        )
     if parked:
         back.append(gettext(language, "the questions, withdrawn: ") + _numbers(parked))
     if not sent:

@@ -35,7 +35,10 @@ ParkedState: TypeAlias = Literal["waits", "allowed", "refused", "used", "withdra
 class Parked:
     """A tool call that needs approval.
 
-    `question` is the question shown to people. `asked` is True if a stored message contains the question.
+    `text` is the question shown to people. `asked` is True if a stored message contains the question.
+    `schedule` is the number of the schedule whose turn made the call, 0 if there is none, and `at` the time
+    of the call in seconds since 1970. `offer` is JSON: what an approval for all runs of the schedule would
+    cover; it is empty if the call cannot be approved in this way.
     """
 
     number: int
@@ -43,6 +46,9 @@ class Parked:
     text: str
     state: ParkedState = "waits"
     asked: bool = False
+    schedule: int = 0
+    at: float = 0.0
+    offer: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +63,12 @@ class Undone:
     """The undo of a turn, requested by a `message`: what was restored and what was not.
 
     `schedules` and `facts` were restored. `schedules_kept` and `facts_kept` were not restored, because they
-    have changed since the turn; `items` and `items_kept` are texts of items of lists. `parked` has the
-    numbers of questions that were withdrawn. `tasks` has the numbers of tasks that the turn started and that
-    are stopped. `withdrawn` is the delivery number of the turn's reply if the reply was not sent and never
-    will be, otherwise 0. `files` is `restored`, `untouched`,
-    or the reason why the files were not restored. `calls` are tool calls with effects outside this machine,
-    which cannot be undone. `done` is True if the undo is complete.
+    have changed since the turn; `items` and `items_kept` are texts of items of lists. `approvals` has the
+    numbers of schedules whose standing approval has ended. `parked` has the numbers of questions that were
+    withdrawn. `tasks` has the numbers of tasks that the turn started and that are stopped. `withdrawn` is the
+    delivery number of the turn's reply if the reply was not sent and never will be, otherwise 0. `files` is
+    `restored`, `untouched`, or the reason why the files were not restored. `calls` are tool calls with
+    effects outside this machine, which cannot be undone. `done` is True if the undo is complete.
     """
 
     message: int
@@ -75,6 +81,7 @@ class Undone:
     schedules_kept: tuple[int, ...] = ()
     items: tuple[str, ...] = ()
     items_kept: tuple[str, ...] = ()
+    approvals: tuple[int, ...] = ()
     parked: tuple[int, ...] = ()
     tasks: tuple[int, ...] = ()
     withdrawn: int = 0

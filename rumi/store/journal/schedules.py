@@ -107,11 +107,15 @@ def load_schedule(transaction: Transaction, id: int) -> ScheduleRecord | None:
 
 @step(reads=True)
 def list_schedules(
-    transaction: Transaction, owner: str | None, limit: int = 1000
+    transaction: Transaction, owner: str | None, limit: int = 1000, chat: str = ""
 ) -> tuple[ScheduleRecord, ...]:
-    """Return open schedules, then the latest completed ones, of one `owner` or, if None, of all owners."""
-    which = "owner = ?1 OR ?1 IS NULL ORDER BY state = 'done', CASE state WHEN 'done' THEN -id ELSE id END"
-    return _schedules(transaction, f"{which} LIMIT ?2", owner, limit)
+    """Return open schedules, then the latest completed ones, of one `owner` or, if None, of all owners.
+
+    With a `chat`, only its schedules.
+    """
+    which = "(owner = ?1 OR ?1 IS NULL) AND (chat = ?3 OR ?3 = '')"
+    order = "state = 'done', CASE state WHEN 'done' THEN -id ELSE id END"
+    return _schedules(transaction, f"{which} ORDER BY {order} LIMIT ?2", owner, limit, chat)
 
 
 @step(of_schedule)

@@ -115,6 +115,9 @@ CREATE TABLE parked (            -- calls that wait for a person's yes, or have 
     state    TEXT NOT NULL,
     asked    INTEGER NOT NULL,   -- a stored message asks it
     turn     TEXT NOT NULL DEFAULT '',        -- the one that made it
+    schedule INTEGER NOT NULL DEFAULT 0,      -- the schedule of that turn
+    made     REAL NOT NULL DEFAULT 0,         -- when the turn made it
+    offer    TEXT NOT NULL DEFAULT '',        -- JSON: what a yes for all fires of the schedule would cover
     PRIMARY KEY (chat, number)
 ) WITHOUT ROWID;
 CREATE TABLE tainted_files (     -- chats with something in their files that came from outside
@@ -625,6 +628,18 @@ ALTER TABLE outbox ADD COLUMN in_place INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE schedules ADD COLUMN checked TEXT NOT NULL DEFAULT '';
 ALTER TABLE schedules ADD COLUMN outcome TEXT NOT NULL DEFAULT '';
 ALTER TABLE schedules ADD COLUMN approval TEXT NOT NULL DEFAULT '';
+ALTER TABLE parked ADD COLUMN schedule INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE parked ADD COLUMN made REAL NOT NULL DEFAULT 0;
+ALTER TABLE parked ADD COLUMN offer TEXT NOT NULL DEFAULT '';
+UPDATE parked SET
+    schedule = coalesce((SELECT max(schedule) FROM messages WHERE messages.chat = parked.chat
+        AND messages.turn = parked.turn), 0),
+    made = coalesce((SELECT max(received) FROM messages WHERE messages.chat = parked.chat
+        AND messages.turn = parked.turn), 0)
+    WHERE turn != '';
+UPDATE schedules SET owner = CASE WHEN replace(chat, '_', '') = chat THEN chat
+    ELSE rtrim(rtrim(chat, '0123456789'), '_') END
+    WHERE owner = 'local' AND substr(chat, 1, 2) = 'tg';
 CREATE TABLE deliveries (
     source TEXT NOT NULL, delivery TEXT NOT NULL, received REAL NOT NULL, message INTEGER,
     PRIMARY KEY (source, delivery)

@@ -158,7 +158,7 @@ def _restore_schedules(transaction: Transaction, undone: Undone) -> Undone:
 
     A schedule that was changed again after the turn is not restored.
     """
-    db, restored, conflicts = transaction.db, list[int](), list[int]()
+    db, restored, conflicts, ended = transaction.db, list[int](), list[int](), set[int]()
     rows = db.execute(
         "SELECT schedule, before, after FROM schedule_changes WHERE turn = ? ORDER BY id DESC", (undone.turn,)
     ).fetchall()
@@ -168,9 +168,17 @@ def _restore_schedules(transaction: Transaction, undone: Undone) -> Undone:
             db.execute("DELETE FROM fires WHERE schedule = ?", (id,))
             db.execute("DELETE FROM schedules WHERE id = ?", (id,))  # also one that has fired since
         elif now == after and before is not None:
+            # An undo never restores an approval: a person approves again, and sees what.
+            if _approval_in(before) or _approval_in(now):
+                ended.add(id)
             put_row(transaction, "schedules", id, before)
+            db.execute("UPDATE schedules SET approval = '' WHERE id = ?", (id,))
         elif now is not None or before is not None:
             conflicts.append(id)
+            # What the turn may have approved ends, even if the schedule has fired since.
+            if _approval_in(now):
+                ended.add(id)
+            db.execute("UPDATE schedules SET approval = '' WHERE id = ?", (id,))
             continue
         restored.append(id)
     db.execute("DELETE FROM schedule_changes WHERE turn = ?", (undone.turn,))
@@ -178,7 +186,12 @@ def _restore_schedules(transaction: Transaction, undone: Undone) -> Undone:
         undone,
         schedules=tuple(sorted(set(restored) - set(conflicts))),
         schedules_kept=tuple(sorted(set(conflicts))),
+        approvals=tuple(sorted(ended)),
     )
+
+
+def _approval_in(row: str | None) -> str:
+    return str(json.loads(row).get("approval", "")) if row is not None else ""
 
 
 def _withdraw_parked(transaction: Transaction, chat: str, turn: str) -> tuple[int, ...]:

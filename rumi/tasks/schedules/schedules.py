@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from actors import ActorError, ActorRef
 from rumi.agent.permissions.rights import RightsError
+from rumi.agent.permissions.standing import ToolVersion
 from rumi.chats.commands import ChatCommand
 from rumi.chats.hub import Hub
 from rumi.chats.people.people import People
@@ -20,10 +21,13 @@ from rumi.platform.chat_ids import ChatIds
 from rumi.platform.config.schema import GroupSection, SchedulesSection
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.texts import schedules as schedule_texts
+from rumi.platform.texts import standing as standing_texts
+from rumi.platform.texts.tasks import shortly
 from rumi.platform.texts.translation import error_text
 from rumi.store.journal.records import Fired, Firing, Incoming, ScheduleRecord, TaskRecord
 from rumi.store.journal.schedules import fire_schedules
 from rumi.store.journal.transaction import JournalMessage
+from rumi.tasks.schedules.approvals import approval_words
 from rumi.tasks.schedules.checking import Checks
 from rumi.tasks.schedules.firing import MakeTask, in_words, last_in_words, next_in_words, research_of, work
 from rumi.tasks.schedules.snoozing import snooze_command
@@ -53,6 +57,7 @@ class ScheduleServices:
     process keeps running without attached clients. `group_of` returns the settings of the group of a chat.
     `admins` returns the chats of the people who are told that nothing can be delivered to a chat any more;
     they are told in `language`. `sources` read what schedules watch; None if nothing can be watched.
+    `version_of` returns the accepted description of another program's tool.
     """
 
     journal: ActorRef[JournalMessage]
@@ -69,6 +74,7 @@ class ScheduleServices:
     people: People = field(default_factory=People)
     group_of: Callable[[str], GroupSection] = lambda chat: GroupSection()
     admins: Callable[[str], Sequence[str]] = lambda chat: ()
+    version_of: Callable[[str], ToolVersion | None] = lambda name: None
     language: Language = "en"
     sources: WatchSources | None = None
 
@@ -80,7 +86,9 @@ class Schedules(StoredSchedules):
     """
 
     def __init__(self, services: ScheduleServices) -> None:
-        super().__init__(services.journal.ask, services.limits, services.now, services.has_bot)
+        super().__init__(
+            services.journal.ask, services.limits, services.now, services.has_bot, services.version_of
+        )
         self.services = services
         self.next_at = float("inf")
         self.changed_at = float("-inf")
@@ -204,11 +212,28 @@ class Schedules(StoredSchedules):
             case "run" if id:
                 await self.run(id, owner, message.id)
                 return schedule_texts.schedule_changed(language, id, "run")
+            case "approve" if id:
+                schedule = await self.show(id, owner)
+                return approval_words(language, schedule, self.approvals.valid(schedule))
+            case "revoke" if id:
+                await self.approvals.revoke(id, owner)
+                return standing_texts.revoked(language, id)
+            case "edit" if (edited := _numbered_text(number)) is not None:
+                return await self._edit(message, language, owner, *edited)
             case "delete" if id:
                 await self.delete(id, owner)
                 return schedule_texts.schedule_changed(language, id, "delete")
             case _:
                 return schedule_texts.schedule_usage(language)
+
+    async def _edit(self, message: Incoming, language: Language, owner: str, id: int, text: str) -> str:
+        people = self.services.people
+
+        def may(schedule: ScheduleRecord) -> bool:
+            return people.may_approve(people.of(message), schedule)
+
+        schedule, ended = await self.edit(id, owner, text, may)
+        return standing_texts.edited(language, id, shortly(schedule.text), ended=ended)
 
     def list_in_words(self, schedules: tuple[ScheduleRecord, ...], language: Language) -> str:
         """Return a list of schedules in Markdown."""
@@ -348,6 +373,13 @@ class Schedules(StoredSchedules):
 def _number(text: str) -> int:
     text = text.strip().removeprefix("#")
     return int(text) if text.isdecimal() and len(text) <= 18 else 0
+
+
+def _numbered_text(said: str) -> tuple[int, str] | None:
+    """Parse a schedule's number and a text; None if one of them is missing."""
+    first, _, text = said.strip().partition(" ")
+    id = _number(first)
+    return (id, text.strip()) if id and text.strip() else None
 
 
 def _no_message(now: float) -> int:
