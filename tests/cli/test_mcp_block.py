@@ -89,6 +89,7 @@ def test_a_server_that_cannot_be_added_does_not_stop_the_others(bubblewrap: Prog
     assert "4f9Zq" not in done.stdout + done.stderr + (bubblewrap.home / "config.toml").read_text()
 
 
+@pytest.mark.long
 def test_what_a_server_asks_for_at_its_start_is_named_and_allowed(bubblewrap: Program) -> None:
     server = {"name": "weather", "command": sys.executable, "args": ["-c", STARTS]}
     added = bubblewrap.run("mcp", "add", "--json", "-", text=json.dumps(server))

@@ -73,7 +73,7 @@ async def test_a_refusal_is_told_counted_and_logged(tmp_path: Path) -> None:
             assert "rumi mcp allow weather" in result.content
             assert result.tainted
         assert "may not reach" in result.content
-        assert result.advice.endswith("rumi mcp allow weather api.example.org:8443")
+        assert result.content.endswith("rumi mcp allow weather api.example.org:8443")
         quiet = await rooms.call("weather__environment")
         assert "rumi mcp allow" not in quiet.content
         await rooms.call("weather__get", url="http://api.other.example/")
