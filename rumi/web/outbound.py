@@ -46,7 +46,7 @@ class Host:
 
     @property
     def is_public(self) -> bool:
-        """False for an address that is not globally reachable. A name counts as public until it is resolved."""
+        """False for an address that is not globally reachable. A name is public until it is resolved."""
         return not self.is_ip or why_refused(self.name) is None
 
     @property

@@ -353,6 +353,13 @@ async def test_a_name_of_a_private_address_is_refused_until_the_address_is_named
         async with world(name, f"127.0.0.1:{one.port}", names=Names(api_example_org=["127.0.0.1"])) as made:
             answer = await made.says(f"GET http://{name}/ HTTP/1.1\r\nHost: x\r\n\r\n".encode())
             assert answer.endswith(b"site")
+            direct = await made.open(1)  # the listener of the name, without a proxy
+            await direct.send_all(b"GET / HTTP/1.1\r\n\r\n")
+            assert (await direct.receive_some()).endswith(b"site")
+        async with world(name, names=Names(api_example_org=["127.0.0.1"])) as made:
+            direct = await made.open(1)
+            assert await direct.receive_some() == b""
+            assert made.refused == [f"127.0.0.1:{one.port}"]
 
 
 async def test_a_name_that_changes_its_address_is_judged_at_each_connection() -> None:
