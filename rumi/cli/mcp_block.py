@@ -16,6 +16,7 @@ from rumi.platform.printable import flat
 
 if TYPE_CHECKING:
     from rumi.agent.mcp.blocks import BlockServer
+    from rumi.agent.mcp.hosts import Refusal
     from rumi.agent.mcp.messages import ServerSettings
     from rumi.agent.mcp.server import KnownServer
     from rumi.platform.home import Home
@@ -125,7 +126,7 @@ def _add(server: "BlockServer", more: Mapping[str, Any], home: "Home", *, yes: b
         )
         if folders:
             _set(home, server.name, "paths", [*keys.get("paths", ()), *folders])
-        _allow(server.name, _named_hosts(server, keys), home, yes=yes, asks=asks, named=True)
+        _allow(server.name, _named_hosts(keys), home, yes=yes, asks=asks, named=True)
     _try(server.name, home, yes=yes, asks=asks)
 
 
@@ -142,54 +143,65 @@ def _set(home: "Home", name: str, key: str, value: object) -> None:
     set_keys(home.root / "config.toml", {f"mcp.{name}.{key}": value})
 
 
-def _named_hosts(server: "BlockServer", keys: Mapping[str, Any]) -> list[str]:
-    from rumi.agent.mcp.hosts import named_hosts
+def _named_hosts(keys: Mapping[str, Any]) -> "list[Refusal]":
+    """Return the hosts of the addresses that a server's arguments and variables name."""
+    from rumi.agent.mcp.hosts import Refusal, named_hosts
+    from rumi.web.outbound import read_host
 
-    return named_hosts([*keys.get("args", ()), *keys.get("env", {}).values()])
+    found = named_hosts([*keys.get("args", ()), *keys.get("env", {}).values()])
+    return [Refusal(read_host(host)) for host in found]
 
 
 def _allow(
-    name: str, hosts: Sequence[str], home: "Home", *, yes: bool, asks: bool, named: bool = False
+    name: str, refusals: Sequence["Refusal"], home: "Home", *, yes: bool, asks: bool, named: bool = False
 ) -> bool:
     """Ask for each host, and store those that the server may reach; return True if there are any.
 
-    Where nobody can answer, only say how to allow each host.
+    Where nobody can answer, only say how to allow each host. `yes` allows public hosts only: a README and a
+    server must not choose addresses of the user's own network.
     """
-
     section = servers_of()[1][name].section
     chosen = []
-    for host in hosts:
+    for refusal in refusals:
+        allowed = refusal.address or refusal.host
+        host = str(allowed)
         if host in section.hosts:
             continue
-        if yes:
+        if yes and allowed.is_public:
             say("  It may reach {host}.", host=host)
-        elif asks and sys.stdin.isatty():
-            asked = (
-                tr("It names {host}. May it reach that?", host=host)
-                if named
-                else tr("It asked for {host}. May it reach that?", host=host)
-            )
-            if not confirm(asked, err=True):
-                continue
+            chosen.append(host)
+        elif asks and not yes and sys.stdin.isatty():
+            if confirm(_question(refusal, named=named), err=True):
+                chosen.append(host)
         elif named:
             say("  It names {host}. To allow that: rumi mcp allow {name} {host}", host=host, name=name)
-            continue
-        else:
+        elif refusal.address is None:
             say("  It asked for {host}. To allow that: rumi mcp allow {name} {host}", host=host, name=name)
-            continue
-        chosen.append(host)
+        else:
+            echo(f"  {flat(translate(refusal.text(name)))}")
     if chosen:
         _set(home, name, "hosts", [*section.hosts, *chosen])
     return bool(chosen)
 
 
+def _question(refusal: "Refusal", *, named: bool) -> str:
+    if named:
+        return tr("It names {host}. May it reach that?", host=refusal.host)
+    if refusal.address is None:
+        return tr("It asked for {host}. May it reach that?", host=refusal.host)
+    return tr(
+        "It asked for {host}, whose address {address} is not public. May it reach that address?",
+        host=refusal.host,
+        address=refusal.address,
+    )
+
+
 def _try(name: str, home: "Home", *, yes: bool, asks: bool) -> None:
     """Start a server until it needs nothing more that the user allows, and say how it is."""
-    offered: set[str] = set()
+    offered: set[Refusal] = set()
     for _ in range(MOST_TRIES):
         known, error = _once(name, home)
-        hosts = [str(one.address or one.host) for one in known.asked.refused()]
-        new = [host for host in hosts if host not in offered]
+        new = [refusal for refusal in known.asked.refused() if refusal not in offered]
         offered.update(new)
         if not _allow(name, new, home, yes=yes, asks=asks):
             break

@@ -13,6 +13,7 @@ import trio
 
 from rumi.platform.http import Tls, close
 from rumi.platform.proxies import PORTS, Proxy, proxies
+from rumi.web.addresses import why_refused
 from rumi.web.guard import AddressGuard
 from rumi.web.messages import FetchError, FetchRefused
 from rumi.web.network import GuardedNetwork
@@ -42,6 +43,11 @@ class Host:
 
     def __str__(self) -> str:
         return f"[{self.name}]:{self.port}" if ":" in self.name else f"{self.name}:{self.port}"
+
+    @property
+    def is_public(self) -> bool:
+        """False for an address that is not globally reachable. A name is public until it is resolved."""
+        return not self.is_ip or why_refused(self.name) is None
 
     @property
     def is_loopback(self) -> bool:

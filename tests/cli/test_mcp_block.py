@@ -89,6 +89,20 @@ def test_a_server_that_cannot_be_added_does_not_stop_the_others(bubblewrap: Prog
     assert "4f9Zq" not in done.stdout + done.stderr + (bubblewrap.home / "config.toml").read_text()
 
 
+def test_a_yes_to_all_allows_no_address_of_the_own_network(bubblewrap: Program) -> None:
+    server = {
+        "name": "weather",
+        "command": sys.executable,
+        "args": ["-c", STARTS.replace("https://models.example.org", "http://192.168.1.1:8080")],
+        "env": {"ROUTER": "http://localhost:8123"},
+    }
+    added = bubblewrap.run("mcp", "add", "--json", "-", "--yes", text=json.dumps(server))
+    assert "It names 127.0.0.1:8123. To allow that: rumi mcp allow weather 127.0.0.1:8123" in added.stdout
+    assert "To allow that: rumi mcp allow weather 192.168.1.1:8080" in added.stdout
+    assert "hosts" not in config(bubblewrap)["weather"]
+
+
+@pytest.mark.long
 def test_what_a_server_asks_for_at_its_start_is_named_and_allowed(bubblewrap: Program) -> None:
     server = {"name": "weather", "command": sys.executable, "args": ["-c", STARTS]}
     added = bubblewrap.run("mcp", "add", "--json", "-", text=json.dumps(server))

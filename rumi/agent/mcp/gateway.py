@@ -14,8 +14,9 @@ import h11
 import httpcore
 import trio
 
-from rumi.agent.mcp.hosts import Asked, Listener, Refusal, allowed_by, listeners_for
+from rumi.agent.mcp.hosts import Asked, Listener, Refusal, allowed_by, listeners_for, names_of
 from rumi.agent.mcp.messages import ServerSettings
+from rumi.agent.mcp.names import answer_to
 from rumi.errors import RumiError
 from rumi.platform.http import close
 from rumi.platform.proxies import SetupError
@@ -36,6 +37,8 @@ IDLE_S: Final = 3600.0
 """Maximum time in which no byte passes in either direction, in seconds. Web sockets may be quiet for long."""
 
 _CHUNK: Final = 64 * 1024
+_MOST_QUERY_BYTES: Final = 4096
+_HTTPS: Final = 443
 _AGAIN_S: Final = 0.1
 _HOP_BY_HOP: Final = frozenset(
     b"connection expect host keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer "
@@ -73,12 +76,15 @@ class Gateway:
         """
         with parent:
             await trio.lowlevel.wait_readable(parent)
-            positions, fds, _, _ = socket.recv_fds(parent, 256, len(self.listeners))
+            positions, fds, _, _ = socket.recv_fds(parent, 256, len(self.listeners) + 1)
         sockets = [socket.socket(fileno=fd) for fd in fds]
         try:
             async with trio.open_nursery() as nursery:
                 for position, one in zip(positions, sockets, strict=True):
                     one.setblocking(False)
+                    if position == len(self.listeners):
+                        nursery.start_soon(self._answer_names, trio.socket.from_stdlib_socket(one))
+                        continue
                     listening = trio.SocketListener(trio.socket.from_stdlib_socket(one))
                     nursery.start_soon(self._accept, nursery, listening, self.listeners[position])
         finally:
@@ -114,6 +120,22 @@ class Gateway:
         finally:
             await trio.aclose_forcefully(stream)
             self._connections.release_on_behalf_of(slot)
+
+    async def _answer_names(self, asking: trio.socket.SocketType) -> None:
+        """Answer DNS queries. A query has no port, so an unknown name is recorded with that of https."""
+        names = names_of(self.listeners)
+        while True:
+            try:
+                query, address = await asking.recvfrom(_MOST_QUERY_BYTES)
+                answer = answer_to(query, names)
+                if answer is None:
+                    continue
+                if answer.unknown:
+                    with suppress(FetchRefused):
+                        self._asked.refuse(Refusal(read_host(f"{answer.unknown}:{_HTTPS}")))
+                await asking.sendto(answer.message, address)
+            except OSError:  # the program has closed its socket, or its queue is full
+                await trio.lowlevel.checkpoint()
 
     def check(self, host: Host) -> None:
         """Check that a host is one of the allowed ones, exactly.

@@ -14,6 +14,9 @@ from rumi.web.url import parse_target
 MOST_REMEMBERED: Final = 32
 """Maximum number of different hosts that are remembered for a server."""
 
+NAME_SERVER: Final = "udp:127.0.0.1:53"
+"""Where the sandbox's DNS server listens. glibc asks it where there is no /etc/resolv.conf."""
+
 _PROXY_PORT: Final = 3128
 _URL: Final = re.compile(r"\b(?P<scheme>[a-z][a-z0-9+.-]{1,20})://(?:[^\s/@\"']*@)?(?P<host>[^\s/?#,\"']+)")
 _PORTS: Final = {
@@ -83,11 +86,15 @@ def listeners_for(hosts: Iterable[Host]) -> tuple[Listener, ...]:
     return (Listener(LOOPBACK, port), *direct)
 
 
+def names_of(listeners: Iterable[Listener]) -> dict[str, str]:
+    """Return the addresses of the allowed names in the sandbox."""
+    names = {one.host.name: one.address for one in listeners if one.host and not one.host.is_ip}
+    return {"localhost": LOOPBACK, **names}
+
+
 def etc_hosts(listeners: Iterable[Listener]) -> bytes:
     """Return the sandbox's /etc/hosts: each allowed name leads to its listener."""
-    names = {one.host.name: one.address for one in listeners if one.host and not one.host.is_ip}
-    lines = ["127.0.0.1 localhost", *(f"{address} {name}" for name, address in names.items())]
-    return "".join(f"{line}\n" for line in lines).encode()
+    return "".join(f"{address} {name}\n" for name, address in names_of(listeners).items()).encode()
 
 
 def variables_for(proxy: Listener) -> dict[str, str]:

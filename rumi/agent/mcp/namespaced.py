@@ -8,8 +8,9 @@ the kernel kills all other processes in the launcher's namespace.
 
 With `GATEWAY`, the number of an inherited socket, the launcher also creates a network namespace that has
 only `lo`. It opens a listening socket at each of the addresses `LISTENERS`, such as
-`127.0.0.1:3128,[::1]:8123`, and passes these sockets to Rumi over `GATEWAY`. Rumi accepts the connections, so
-the sandbox needs no process that forwards them, and none can remain. Without a gateway, `GATEWAY` is -1.
+`127.0.0.1:3128,[::1]:8123,udp:127.0.0.1:53`, and passes these sockets to Rumi over `GATEWAY`. Rumi accepts
+the connections, so the sandbox needs no process that forwards them, and none can remain. Without a gateway,
+`GATEWAY` is -1.
 """
 
 import ctypes
@@ -62,6 +63,10 @@ def open_gateway(gateway: int, listeners: str) -> None:
         host, _, port = where.rpartition(":")
         family = socket.AF_INET6 if host.startswith("[") else socket.AF_INET
         try:
+            if host.startswith("udp:"):
+                opened[position] = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+                opened[position].bind((host.removeprefix("udp:"), int(port)))
+                continue
             opened[position] = socket.create_server(
                 (host.strip("[]"), int(port)), family=family, backlog=BACKLOG
             )

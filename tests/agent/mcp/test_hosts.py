@@ -73,7 +73,7 @@ async def test_a_refusal_is_told_counted_and_logged(tmp_path: Path) -> None:
             assert "rumi mcp allow weather" in result.content
             assert result.tainted
         assert "may not reach" in result.content
-        assert result.advice.endswith("rumi mcp allow weather api.example.org:8443")
+        assert result.content.endswith("rumi mcp allow weather api.example.org:8443")
         quiet = await rooms.call("weather__environment")
         assert "rumi mcp allow" not in quiet.content
         await rooms.call("weather__get", url="http://api.other.example/")
@@ -92,7 +92,9 @@ async def test_a_server_without_hosts_says_what_it_asks_for(tmp_path: Path) -> N
     async with house(tmp_path, reaching()) as rooms:
         result = await rooms.call("weather__get", url="https://api.example.org/")
         assert "rumi mcp allow weather api.example.org:443" in result.content
-        assert "failed" in await said(rooms, "connect", host="api.example.org", port=443)
+        plain = await said(rooms, "connect", host="smtp.example.org", port=443)  # by no proxy
+        assert "failed: [Errno -2] Name or service not known" in plain
+        assert "rumi mcp allow weather smtp.example.org:443" in plain
 
 
 async def test_a_server_that_fails_for_want_of_a_host_names_it(tmp_path: Path) -> None:
@@ -123,7 +125,7 @@ from rumi.agent.mcp.process import running
 from rumi.platform.config.schema import McpSection
 
 async def main():
-    section = McpSection(command="/bin/sleep", args=("1234567",), hosts=("api.example.org:443",))
+    section = McpSection(command="/bin/sleep", args=(sys.argv[2],), hosts=("api.example.org:443",))
     async with running(ServerSettings("one", section), Path(sys.argv[1]) / "mcp" / "one") as process:
         print("running", flush=True)
         await trio.sleep_forever()
@@ -132,22 +134,20 @@ trio.run(main)
 """
 
 
-def sleeps() -> bool:
-    """True if the server itself runs, and not only the launcher, whose command line names it."""
-    return any(
-        Path(f"/proc/{pid}/cmdline").read_bytes() == b"/bin/sleep\x001234567\x00"
-        for pid in processes_with("1234567")
-    )
+def sleeps(seconds: str) -> bool:
+    """True if the server itself runs, and not only the launcher, whose command line names it too."""
+    lines = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in processes_with(seconds)]
+    return f"/bin/sleep\0{seconds}\0".encode() in lines
 
 
 def test_nothing_of_the_gateway_outlives_a_killed_rumi(tmp_path: Path) -> None:
+    seconds = f"{os.getpid()}{id(tmp_path)}"[:14]  # no other run's
     rumi = subprocess.Popen(
-        [sys.executable, "-c", KILLED, str(tmp_path)], stdout=subprocess.PIPE, cwd=ROOT, text=True
+        [sys.executable, "-c", KILLED, str(tmp_path), seconds], stdout=subprocess.PIPE, cwd=ROOT, text=True
     )
     with rumi:
         assert rumi.stdout is not None
         assert rumi.stdout.readline() == "running\n"
-        trio.run(until, sleeps)
+        trio.run(until, partial(sleeps, seconds))
         os.kill(rumi.pid, signal.SIGKILL)
-    trio.run(until, lambda: not processes_with("1234567"))
-    assert not processes_with("namespaced.py\0" + str(rumi.pid))
+    trio.run(until, lambda: not processes_with(seconds))
