@@ -11,7 +11,8 @@ import trio.testing
 from rumi.agent.tool import ToolResult
 from rumi.errors import RumiError, UsageError
 from rumi.models.model import Emit, ModelRequest, Reply
-from rumi.store.journal.records import ScheduleRecord
+from rumi.store.journal.checks import StoredCheck, store_check
+from rumi.store.journal.records import FireOutcome, Firing, Incoming, ScheduleRecord
 from rumi.tasks.schedules import checking
 from rumi.tasks.schedules.when import After, Every
 from tests.chats.house import House, house
@@ -216,9 +217,29 @@ async def test_a_change_during_the_work_of_the_one_before_comes_after_it(
         site.text = "# Prices\n\none"
         await trio.sleep(100)
         site.text = "# Prices\n\ntwo"
+        await trio.sleep(70)
+        site.text = "# Prices\n\nthree"
         await trio.sleep(1000)
-    assert len(requests) == 2
-    assert "-one\n+two" in requests[1].messages[-2].content + requests[1].messages[-1].content
+    assert len(requests) == 2, "what changes while it works comes together"
+    assert "-one\n+three" in "".join(message.content for message in requests[1].messages[-2:])
+
+
+async def test_two_checks_that_find_the_same_change_begin_its_work_once(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    site = Site()
+    async with house(tmp_path, Told(), now=Wall(), schedule_limits=LIMITS, sources=site.sources()) as home:
+        added = await watch(home, URL)
+        message = Incoming(chat="cli", text="x", schedule=added.id)
+        for number, begins in ((1.0, True), (2.0, False)):
+            firing = Firing(added.id, added.instant, of=number, message=message)
+            result = StoredCheck(added.id, added.checked, "{}", FireOutcome("changed"), firing)
+            stored = await home.services.journal.ask(store_check(result))
+            assert (stored is not None) == begins
+            if stored is not None and stored[0].message is not None:
+                home.inbox.chats.wake(stored[0].message)
+                await trio.sleep(10)  # its turn is over
+    assert rows(tmp_path, "SELECT count(*) FROM messages WHERE schedule = 1") == [(1,)]
 
 
 async def test_files_folders_and_outputs_are_watched_too(
