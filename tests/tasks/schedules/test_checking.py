@@ -14,6 +14,7 @@ from rumi.models.model import Emit, ModelRequest, Reply
 from rumi.store.journal.checks import StoredCheck, store_check
 from rumi.store.journal.records import FireOutcome, Firing, Incoming, ScheduleRecord
 from rumi.tasks.schedules import checking
+from rumi.tasks.schedules.tools import ScheduleTool
 from rumi.tasks.schedules.when import After, Every
 from tests.chats.house import House, house
 from tests.tasks.schedules.test_schedules import LIMITS, MADRID, Wall, rows, texts_of
@@ -300,6 +301,32 @@ async def test_what_cannot_be_watched_is_refused_when_it_is_added(
             new = ScheduleRecord("local", "cli", "turn", "x", options=options)
             await home.schedules.add(new, After(5), MADRID)
         assert await home.schedules.listed(None) == ()
+
+
+async def test_the_model_may_watch_a_page_but_neither_files_nor_commands(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    site = Site()
+    async with house(tmp_path, now=Wall(), schedule_limits=LIMITS, sources=site.sources()) as home:
+        await home.ask("/timezone Europe/Madrid")
+        present = ScheduleRecord("local", "cli", "text", "")
+        tool = ScheduleTool(lambda: home.schedules, lambda: present)
+        for wrong in ("file:notes.txt", "cmd:date", "ftp://example.org", ["x"], 7):
+            refused = await tool.call({"prompt": "x", "cron": "0 9 * * *", "if_changed": wrong})
+            assert not refused.ok
+        once = await tool.call({"prompt": "x", "in_minutes": 5, "if_changed": URL})
+        assert "only with `cron`" in once.content
+        assert site.urls == []
+        made = await tool.call({"prompt": "x", "cron": "0 9 * * *", "if_changed": URL})
+        assert made.ok
+        assert f"Watching {URL}: " in made.content
+        assert "Prices" not in made.content, "the title is text from outside"
+        (added,) = await home.schedules.listed("local")
+        assert (added.kind, json.loads(added.options)) == ("turn", {"if_changed": [URL]})
+        site.status = 404
+        gone = await tool.call({"prompt": "x", "cron": "0 9 * * *", "if_changed": URL})
+        assert "404" in gone.content
+        assert not gone.ok
 
 
 async def test_a_run_by_hand_works_without_a_check(
