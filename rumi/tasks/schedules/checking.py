@@ -20,6 +20,7 @@ from rumi.platform.texts.translation import error_text
 from rumi.platform.untrusted_text import one_line
 from rumi.store.journal.checks import StoredCheck, begin_checks, store_check
 from rumi.store.journal.records import Attachment, Fired, FireOutcome, Firing, Incoming, ScheduleRecord
+from rumi.store.journal.store import JournalError
 from rumi.store.journal.transaction import JournalMessage
 from rumi.tasks.schedules.firing import MakeTask, notice, work
 from rumi.tasks.schedules.sources import WatchSources
@@ -137,7 +138,7 @@ class Checks:
             with self._running[schedule.id]:
                 async with self._slots:
                     await self._check(schedule)
-        except ActorError as error:  # the journal restarts; the next check finds the same
+        except (ActorError, JournalError) as error:  # or another worker serves the chat: it finds the same
             logger.warning("the check of schedule %d was not stored: %r", schedule.id, error)
         finally:
             del self._running[schedule.id]

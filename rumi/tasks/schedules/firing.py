@@ -39,6 +39,9 @@ class Later:
     until: float
 
 
+_NO_MARKS: Final = str.maketrans("[]<>`*_~|", "()()'    ")
+
+
 MakeTask: TypeAlias = Callable[[ScheduleRecord], TaskRecord]
 """Returns the task that a firing starts. Raises a `RumiError` if the task cannot be started now."""
 
@@ -158,13 +161,17 @@ def next_in_words(schedule: ScheduleRecord, language: Language) -> str:
     return f"{schedule_texts.recurrence(language, schedule.cron)} → {at}" if schedule.cron else at
 
 
-def last_in_words(schedule: ScheduleRecord, language: Language, now: float) -> str:
-    """Say how the work of a schedule's last fire ended, and when; empty if that is not known."""
+def last_in_words(schedule: ScheduleRecord, language: Language, now: float, *, reasons: bool = True) -> str:
+    """Say how the work of a schedule's last fire ended, and when; empty if that is not known.
+
+    The reason may be text from outside: it has no mark of Markdown, and is left out without `reasons`.
+    """
     try:
         outcome = json.loads(schedule.outcome or "{}")
         at, zone = float(outcome["at"]), schedule.zone
         when = schedule_texts.outcome_time(language, local_time(at, zone), local_time(now, zone))
-        return schedule_texts.last_outcome(language, str(outcome["how"]), str(outcome["why"]), when)
+        why = str(outcome["why"]).translate(_NO_MARKS) if reasons else ""
+        return schedule_texts.last_outcome(language, str(outcome["how"]), why, when)
     except (ValueError, KeyError, TypeError, OverflowError):  # damaged, or there is none
         return ""
 

@@ -235,14 +235,16 @@ class Schedules(StoredSchedules):
         schedule, ended = await self.edit(id, owner, text, may)
         return standing_texts.edited(language, id, shortly(schedule.text), ended=ended)
 
-    def list_in_words(self, schedules: tuple[ScheduleRecord, ...], language: Language) -> str:
-        """Return a list of schedules in Markdown."""
+    def list_in_words(
+        self, schedules: tuple[ScheduleRecord, ...], language: Language, *, reasons: bool = True
+    ) -> str:
+        """Return a list of schedules in Markdown; with `reasons`, it has text from outside."""
         return schedule_texts.schedule_list(
             language,
             [
                 (
                     *(s.id, s.kind, s.state, s.reason, next_in_words(s, language), s.text),
-                    last_in_words(s, language, self.services.now()),
+                    last_in_words(s, language, self.services.now(), reasons=reasons),
                 )
                 for s in schedules
             ],

@@ -173,7 +173,9 @@ class ListSchedulesTool(_ScheduleTool):
         present, schedules = self._present(), self._schedules()
         listed = await schedules.listed(present.owner)
         tainted = any(schedule.tainted for schedule in listed)
-        return ToolResult(True, schedules.list_in_words(listed, present.language), tainted=tainted)
+        # Without the reasons of silent ends and of failures, which other turns and servers wrote.
+        words = schedules.list_in_words(listed, present.language, reasons=False)
+        return ToolResult(True, words, tainted=tainted)
 
 
 class CancelScheduleTool(_ScheduleTool):

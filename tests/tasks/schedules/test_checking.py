@@ -11,8 +11,10 @@ import trio.testing
 from rumi.agent.tool import ToolResult
 from rumi.errors import RumiError, UsageError
 from rumi.models.model import Emit, ModelRequest, Reply
-from rumi.store.journal.records import ScheduleRecord
+from rumi.store.journal.checks import StoredCheck, store_check
+from rumi.store.journal.records import FireOutcome, Firing, Incoming, ScheduleRecord
 from rumi.tasks.schedules import checking
+from rumi.tasks.schedules.tools import ScheduleTool
 from rumi.tasks.schedules.when import After, Every
 from tests.chats.house import House, house
 from tests.tasks.schedules.test_schedules import LIMITS, MADRID, Wall, rows, texts_of
@@ -216,9 +218,29 @@ async def test_a_change_during_the_work_of_the_one_before_comes_after_it(
         site.text = "# Prices\n\none"
         await trio.sleep(100)
         site.text = "# Prices\n\ntwo"
+        await trio.sleep(70)
+        site.text = "# Prices\n\nthree"
         await trio.sleep(1000)
-    assert len(requests) == 2
-    assert "-one\n+two" in requests[1].messages[-2].content + requests[1].messages[-1].content
+    assert len(requests) == 2, "what changes while it works comes together"
+    assert "-one\n+three" in "".join(message.content for message in requests[1].messages[-2:])
+
+
+async def test_two_checks_that_find_the_same_change_begin_its_work_once(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    site = Site()
+    async with house(tmp_path, Told(), now=Wall(), schedule_limits=LIMITS, sources=site.sources()) as home:
+        added = await watch(home, URL)
+        message = Incoming(chat="cli", text="x", schedule=added.id)
+        for number, begins in ((1.0, True), (2.0, False)):
+            firing = Firing(added.id, added.instant, of=number, message=message)
+            result = StoredCheck(added.id, added.checked, "{}", FireOutcome("changed"), firing)
+            stored = await home.services.journal.ask(store_check(result))
+            assert (stored is not None) == begins
+            if stored is not None and stored[0].message is not None:
+                home.inbox.chats.wake(stored[0].message)
+                await trio.sleep(10)  # its turn is over
+    assert rows(tmp_path, "SELECT count(*) FROM messages WHERE schedule = 1") == [(1,)]
 
 
 async def test_files_folders_and_outputs_are_watched_too(
@@ -279,6 +301,32 @@ async def test_what_cannot_be_watched_is_refused_when_it_is_added(
             new = ScheduleRecord("local", "cli", "turn", "x", options=options)
             await home.schedules.add(new, After(5), MADRID)
         assert await home.schedules.listed(None) == ()
+
+
+async def test_the_model_may_watch_a_page_but_neither_files_nor_commands(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    site = Site()
+    async with house(tmp_path, now=Wall(), schedule_limits=LIMITS, sources=site.sources()) as home:
+        await home.ask("/timezone Europe/Madrid")
+        present = ScheduleRecord("local", "cli", "text", "")
+        tool = ScheduleTool(lambda: home.schedules, lambda: present)
+        for wrong in ("file:notes.txt", "cmd:date", "ftp://example.org", ["x"], 7):
+            refused = await tool.call({"prompt": "x", "cron": "0 9 * * *", "if_changed": wrong})
+            assert not refused.ok
+        once = await tool.call({"prompt": "x", "in_minutes": 5, "if_changed": URL})
+        assert "only with `cron`" in once.content
+        assert site.urls == []
+        made = await tool.call({"prompt": "x", "cron": "0 9 * * *", "if_changed": URL})
+        assert made.ok
+        assert f"Watching {URL}: " in made.content
+        assert "Prices" not in made.content, "the title is text from outside"
+        (added,) = await home.schedules.listed("local")
+        assert (added.kind, json.loads(added.options)) == ("turn", {"if_changed": [URL]})
+        site.status = 404
+        gone = await tool.call({"prompt": "x", "cron": "0 9 * * *", "if_changed": URL})
+        assert "404" in gone.content
+        assert not gone.ok
 
 
 async def test_a_run_by_hand_works_without_a_check(

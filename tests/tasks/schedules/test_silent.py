@@ -10,8 +10,10 @@ import trio.testing
 
 from rumi.agent.tool import Question, Tool, ToolResult
 from rumi.chats.events import Replied
+from rumi.chats.recorder.recording import dump_result, load_result
 from rumi.models.model import Emit, ModelError, ModelRequest, Reply, ToolCall, ToolSpec
 from rumi.store.journal.records import ScheduleRecord
+from rumi.tasks.schedules.tools import ListSchedulesTool
 from rumi.tasks.schedules.when import After, Every
 from tests.chats.house import House, house
 from tests.tasks.schedules.test_schedules import LIMITS, MADRID, Wall, of, rows
@@ -157,6 +159,12 @@ async def test_an_empty_answer_is_asked_once_and_may_then_be_silent(
     assert model.calls == 2
 
 
+def test_a_recording_keeps_that_a_call_has_ended_the_turn() -> None:
+    for ends in (True, False):
+        result = ToolResult(True, "calm", ends_turn=ends)
+        assert load_result(json.loads(json.dumps(dump_result(result)))) == result
+
+
 async def test_a_run_that_a_person_asked_for_is_answered(
     tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
@@ -178,11 +186,16 @@ async def test_a_reason_from_outside_is_one_short_harmless_line(
     tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
     wall = Wall()
-    why = Reply("", (call("nothing_new", why="a\n# b\x1b[31m " + "c" * 500),))
+    why = Reply("", (call("nothing_new", why="a\n# b\x1b[31m [x](http://evil.example) " + "c" * 500),))
     async with house(tmp_path, Script(why), now=wall, schedule_limits=LIMITS) as home:
         await fired(home, wall)
         (listed,) = [line for line in (await home.ask("/schedules")).split("\n") if "last:" in line]
+        present = ScheduleRecord("local", "cli", "text", "")
+        told = await ListSchedulesTool(lambda: home.schedules, lambda: present).call({})
+        assert "last: nothing new, 11:00" in told.content
+        assert "evil" not in told.content, "a model is not told what another turn has read"
     assert "\x1b" not in listed
+    assert "](" not in listed
     assert len(listed) < 450
 
 
