@@ -117,7 +117,10 @@ def grant_lines(language: Language, grants: Sequence[GrantText]) -> list[str]:
         elif grant.host:
             lines.append(f"  {visible(grant.host)}")
             lines.append(f"  {gettext(language, '(pages whose address has only words of the schedule)')}")
-        lines += [f"  {visible(path) or gettext(language, 'to')}: {visible(text)}" for path, text in grant.to]
+        lines += [
+            f"  {visible(path) or gettext(language, 'any destination')}: {visible(text)}"
+            for path, text in grant.to
+        ]
     return lines
 
 

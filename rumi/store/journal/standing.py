@@ -25,7 +25,14 @@ def set_approval(transaction: Transaction, seen: ScheduleRecord, approval: str, 
         "UPDATE schedules SET approval = ? WHERE id = ? AND approval = ? AND kind = ? AND text = ?"
         " AND options = ? AND owner = ? AND chat = ? AND coalesce(user, 0) = ?",
         (
-            *(clean(approval), seen.id, seen.approval, seen.kind, seen.text, seen.options),
+            *(
+                clean(approval),
+                seen.id,
+                clean(seen.approval),
+                seen.kind,
+                clean(seen.text),
+                clean(seen.options),
+            ),
             *(seen.owner, seen.chat, seen.user or 0),
         ),
     )
@@ -43,7 +50,7 @@ def edit_schedule(transaction: Transaction, seen: ScheduleRecord, text: str, app
     done = transaction.db.execute(
         "UPDATE schedules SET text = ?, approval = ?, tainted = ?, failures = 0 WHERE id = ?"
         " AND text = ? AND approval = ? AND state != 'done'",
-        (clean(text), clean(approval), False, seen.id, seen.text, seen.approval),
+        (clean(text), clean(approval), False, seen.id, clean(seen.text), clean(seen.approval)),
     )
     return bool(done.rowcount)
 

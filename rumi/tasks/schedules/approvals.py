@@ -131,13 +131,9 @@ class Approvals:
 
     def _grants(self, wanted: Wanted) -> list[Grant]:
         if not 0 < wanted.per_run <= MOST_PER_RUN:
-            raise UsageError(
-                "A run may do at most {most} of it.", "Give a smaller number.", most=MOST_PER_RUN
-            )
+            raise UsageError("A run may do it 1 to {most} times.", "Give another number.", most=MOST_PER_RUN)
         if not 0 < wanted.days <= MOST_DAYS:
-            raise UsageError(
-                "A permission lasts at most {most} days.", "Give a smaller number.", most=MOST_DAYS
-            )
+            raise UsageError("A permission lasts up to {most} days.", "Give another number.", most=MOST_DAYS)
         if wanted.to and not wanted.tools:
             raise UsageError("--to belongs to a tool.", "Name the tool: --tool NAME --to VALUE")
         grants = [self._of_host(host, wanted) for host in wanted.hosts]
