@@ -136,8 +136,8 @@ def edit(schedule: int, text: str, as_json: bool) -> None:
 @click.option(
     "--to", multiple=True, help="Where the tool may send: NAME=VALUE of an argument, or a value for any."
 )
-@click.option("--per-fire", default=1, show_default=True, help="How often in one run.")
-@click.option("--days", default=30.0, show_default=True, help="For how long.")
+@click.option("--per-fire", type=int, help="How often in one run; otherwise once.")
+@click.option("--days", type=float, help="For how long; otherwise 30.")
 @click.option("--revoke", is_flag=True, help="Take back what it is allowed to do.")
 @JSON
 def approve(
@@ -145,27 +145,21 @@ def approve(
     hosts: tuple[str, ...],
     tools: tuple[str, ...],
     to: tuple[str, ...],
-    per_fire: int,
-    days: float,
+    per_fire: int | None,
+    days: float | None,
     revoke: bool,
     as_json: bool,
 ) -> None:
     """Allow schedule ID something in all its runs without asking; without options, say what it may do."""
     from rumi.platform.texts import standing as standing_texts
 
-    wanted: dict[str, Any] = {
-        "hosts": list(hosts),
-        "tools": list(tools),
-        "to": list(to),
-        "per_run": per_fire,
-        "days": days,
-    }
-    if revoke and (hosts or tools or to):
+    given = {"hosts": list(hosts), "tools": list(tools), "to": list(to), "per_run": per_fire, "days": days}
+    wanted: dict[str, Any] = {name: value for name, value in given.items() if value not in (None, [])}
+    if revoke and wanted:
         raise UsageError("--revoke takes everything back.", "Give it alone.")
-    named = bool(hosts or tools or to)
-    found = (
-        _ask("revoke", id=schedule) if revoke else _ask("approve", id=schedule, **wanted) if named else None
-    )
+    found = _ask("revoke", id=schedule) if revoke else None
+    if wanted:
+        found = _ask("approve", id=schedule, **wanted)
     if found is None:
         found = _ask("show", id=schedule)
     if as_json:

@@ -113,7 +113,8 @@ class ParkedCalls:
         """
         answers: dict[int, ParkedState] = {}
         for text in said:
-            answers |= answers_in(text)
+            # Only schedules have runs: for a bot, `yes 1 always` is not an answer, but words that it reads.
+            answers |= {} if seen is None and always_in(text) else answers_in(text)
         heard = [
             replace(parked_call, state=answers[parked_call.number])
             for parked_call in self._of("waits")
