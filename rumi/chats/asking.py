@@ -30,7 +30,7 @@ def asking(
     texts = (
         reply.text,
         parked_texts.chat_needs_yes(language, to_ask),
-        standing_texts.still_waiting(language, repeated, numbers),
+        standing_texts.still_waiting(language, repeated),
         _always(language, (*new, *waiting)),
     )
     return replace(

@@ -82,11 +82,10 @@ async def test_a_week_with_a_standing_yes_and_a_new_text_in_it(
         )
         assert "2. This chat holds things from outside. May I open" in asks or "2. " in asks
         again = await home.next_run()
-        assert "⏳ Not done in this run, because it still waits for your answer:" in again
-        assert "(asked 1 day ago)" in again
+        assert "3. This chat holds things from outside. May I open" in again
+        assert "⏳" not in again, "the question of today takes the place of yesterday's"
         assert len(outside.weather) == 4
-    states = parked(tmp_path)
-    assert states[0] == (1, "used", 1)
+    assert parked(tmp_path) == [(1, "used", 1), (2, "withdrawn", 1), (3, "waits", 1)]
 
 
 async def test_each_later_run_repeats_a_question_until_it_is_answered(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from rumi.platform.texts.formats import full_date
-from rumi.platform.texts.parked import in_numbers, numbered
+from rumi.platform.texts.parked import how_to_answer, numbered
 from rumi.platform.texts.questions import visible
 from rumi.texts import Language, gettext, ngettext
 
@@ -64,12 +64,10 @@ def always_offer(language: Language, rows: Sequence[tuple[int, int, bool]], days
     return "\n".join(lines)
 
 
-def still_waiting(
-    language: Language, parked: Sequence[tuple[int, str, int]], first: Sequence[int] = ()
-) -> str:
+def still_waiting(language: Language, parked: Sequence[tuple[int, str, int]]) -> str:
     """Remind of calls that wait since earlier runs; each row has a number, the question and its age in days.
 
-    `first` are numbers that the same message asks about, so that the answer's example has them, too.
+    Return an empty text without rows.
     """
     if not parked:
         return ""
@@ -78,8 +76,7 @@ def still_waiting(
     for number, question, days in parked:
         shown = question if len(question) <= MOST_REPEATED else f"{question[:MOST_REPEATED]} …"
         parts.append(f"{numbered(number, shown)}\n{_asked(language, days)}")
-    numbers = in_numbers((*first, *(number for number, _, _ in parked)))
-    parts.append(gettext(language, "Answer with /yes {numbers}, or /no {numbers}", numbers=numbers))
+    parts.append(how_to_answer(language, [number for number, _, _ in parked], "/yes", "/no"))
     return "\n\n".join(parts)
 
 
