@@ -146,7 +146,14 @@ class StandingAnswers:
 def in_words(language: Language, schedule: ScheduleRecord, approval: Approval) -> str:
     """Say exactly what an approval of a schedule allows."""
     grants = [
-        standing_texts.GrantText(grant.tool, grant.host, grant.addresses, grant.to, grant.most)
+        standing_texts.GrantText(
+            grant.tool,
+            grant.host,
+            grant.addresses,
+            grant.to,
+            grant.most,
+            grant.reads and bool(grant.addresses or grant.to),
+        )
         for grant in approval.grants
     ]
     until = local_at(approval.until, schedule.zone)

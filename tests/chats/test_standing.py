@@ -55,7 +55,7 @@ async def test_a_week_with_a_standing_yes_and_a_new_text_in_it(
         assert f"  address: {WEATHER.format(day=today())}\n  server: weather.example" in first
         assert first.endswith(
             "Answer with /yes 1, or /no 1\n\n🔁 /yes 1 always: from now on without asking, for 30 days, once "
-            "per run of schedule 1. Only the numbers in the address may change."
+            "per run of schedule 1. Only numbers may change, such as those of a date."
         )
         labels = [(button.label, button.words) for button in await home.buttons()]
         assert labels == [

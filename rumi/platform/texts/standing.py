@@ -22,6 +22,8 @@ class GrantText:
     addresses: Sequence[str]
     to: Sequence[tuple[str, str]]
     most: int
+    numbers: bool
+    """Other numbers than those of the values are allowed."""
 
 
 def always(language: Language) -> str:
@@ -35,23 +37,23 @@ def always_label(language: Language, number: int) -> str:
 
 
 def always_offer(language: Language, rows: Sequence[tuple[int, int, bool]], days: int) -> str:
-    """Say how to allow calls in all runs; each row has the call's number, its schedule, and if it is a page.
+    """Say how to allow calls in all runs; each row has the call's number, its schedule, and if it only reads.
 
     Return an empty text without rows.
     """
     lines = []
-    for number, schedule, opens in rows:
+    for number, schedule, reads in rows:
         command = f"/yes {number} {always(language)}"
         lines.append(
             gettext(
                 language,
                 "🔁 {command}: from now on without asking, for {days} days, once per run of schedule "
-                "{schedule}. Only the numbers in the address may change.",
+                "{schedule}. Only numbers may change, such as those of a date.",
                 command=command,
                 days=days,
                 schedule=schedule,
             )
-            if opens
+            if reads
             else gettext(
                 language,
                 "🔁 {command}: from now on without asking, for {days} days, once per run of schedule "
@@ -108,16 +110,16 @@ def grant_lines(language: Language, grants: Sequence[GrantText]) -> list[str]:
             language, "at most {count} time per run", "at most {count} times per run", grant.most
         )
         lines.append(f"{visible(grant.tool)}: {often}")
-        if grant.addresses:
-            lines += [f"  {visible(address)}" for address in grant.addresses]
-            lines.append(f"  {gettext(language, '(other numbers are allowed, such as those of a date)')}")
-        elif grant.host:
+        lines += [f"  {visible(address)}" for address in grant.addresses]
+        if grant.host and not grant.addresses:
             lines.append(f"  {visible(grant.host)}")
             lines.append(f"  {gettext(language, '(pages whose address has only words of the schedule)')}")
         lines += [
             f"  {visible(path) or gettext(language, 'any destination')}: {visible(text)}"
             for path, text in grant.to
         ]
+        if grant.numbers:
+            lines.append(f"  {gettext(language, '(other numbers are allowed, such as those of a date)')}")
     return lines
 
 
