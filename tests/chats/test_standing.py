@@ -208,6 +208,25 @@ async def test_a_tool_sends_only_where_the_person_has_approved(
         assert ("🔒 This needs your yes" in said) != covered
 
 
+@pytest.mark.parametrize(("body", "covered"), [("Verses of 2026-12-01", True), ("Verses of SECRET", False)])
+async def test_a_reading_tool_is_told_no_other_words(
+    tmp_path: Path, autojump_clock: MockClock, body: str, covered: bool
+) -> None:
+    outside = Outside(tool=replace(SEND, name="find", read_only=True))
+    asks: dict[str, object] = {"body": "Verses of 2026-11-28"}
+
+    def calls() -> Calls:
+        return (("web_fetch", {"url": NEWS}), ("mail__find", asks))
+
+    async with briefing(tmp_path, outside, calls) as home:
+        assert "Only numbers may change" in await home.next_run()
+        said = await home.ask("/yes 1 always")
+        assert 'body: "Verses of 2026-11-28"\n  (other numbers are allowed' in said
+        asks["body"] = body
+        assert ("🔒" not in await home.next_run()) == covered
+        assert len(outside.called) == 1 + covered
+
+
 async def test_a_tool_whose_description_was_changed_asks_again(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
