@@ -86,9 +86,9 @@ class Reach:
     """What a call reaches, so that a person can approve all calls with the same reach at once.
 
     `host` is the origin of the `address` that the call opens. `to` are the values that determine where the
-    call goes or what it acts on, as pairs of path and text; `texts` are all other texts, and `reads` means
-    that the call changes nothing. `version` is the digest of the description that the user has accepted, if
-    the tool is another program's.
+    call goes or what it acts on, as pairs of path and text, and `texts` are all other texts. `reads` means
+    that the call changes nothing; then all values are in `to`, because each tells the server something.
+    `version` is the digest of the description that the user has accepted, if the tool is another program's.
     """
 
     tool: str

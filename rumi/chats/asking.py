@@ -30,7 +30,7 @@ def asking(
     texts = (
         reply.text,
         parked_texts.chat_needs_yes(language, to_ask),
-        standing_texts.still_waiting(language, repeated, numbers),
+        standing_texts.still_waiting(language, repeated),
         _always(language, (*new, *waiting)),
     )
     return replace(
@@ -44,7 +44,7 @@ def asking(
 def _always(language: Language, parked: Sequence[Parked]) -> str:
     """Say how to allow the calls of schedules in all runs, as far as this is possible."""
     offers = [(one, offer_in(one.offer)) for one in parked]
-    rows = [(one.number, one.schedule, bool(offer.grant.host)) for one, offer in offers if offer is not None]
+    rows = [(one.number, one.schedule, offer.grant.reads) for one, offer in offers if offer is not None]
     return standing_texts.always_offer(language, rows, DAYS)
 
 

@@ -361,7 +361,7 @@ _PARTS: Final[Mapping[tuple[type[Any], str], type[Any]]] = {
     (TurnFinished, "usage"): Usage,
     (Used, "usage"): Usage,
 }
-_TUPLES: Final = frozenset({"argv", "commands", "links", "messages", "shows"})
+_TUPLES: Final = frozenset({"argv", "commands", "failed", "links", "messages", "shows"})
 _TEXT: Final = "_text"
 """The end of the names of fields with the key and the fields of a `Text`."""
 _LEFT_OUT: Final = frozenset({"pictures", "written_tokens", "whole_output"})

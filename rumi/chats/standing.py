@@ -86,10 +86,17 @@ class StandingCalls(CoveringCalls):
     @override
     async def park(self, call: str, text: str, question: Question) -> str:
         """Park a call, and offer to approve it for all runs if that is possible."""
-        schedule, reach, offer = self._schedule, question.reach, ""
+        schedule, reach, offer, id = self._schedule, question.reach, "", self._message.schedule
         if schedule is not None and schedule.cron and reach is not None:
             offer = offer_json(Offer(bound_to(schedule), grant_of(reach, call)))
-        id = self._message.schedule
+            words = words_of(schedule)
+
+            def is_earlier(other: Parked) -> bool:
+                """Return True for a question of an earlier run about the same, with another date, say."""
+                before = offer_in(other.offer) if other.asked and other.schedule == id else None
+                return before is not None and other.call != call and before.grant.covers(reach, words)
+
+            await self.calls.withdraw(is_earlier)
         return await self.calls.park(call, text, question, schedule=id, at=self._now(), offer=offer)
 
 
@@ -139,7 +146,14 @@ class StandingAnswers:
 def in_words(language: Language, schedule: ScheduleRecord, approval: Approval) -> str:
     """Say exactly what an approval of a schedule allows."""
     grants = [
-        standing_texts.GrantText(grant.tool, grant.host, grant.addresses, grant.to, grant.most)
+        standing_texts.GrantText(
+            grant.tool,
+            grant.host,
+            grant.addresses,
+            grant.to,
+            grant.most,
+            grant.reads and bool(grant.addresses or grant.to),
+        )
         for grant in approval.grants
     ]
     until = local_at(approval.until, schedule.zone)

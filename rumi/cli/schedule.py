@@ -167,7 +167,7 @@ def edit(schedule: int, text: str, as_json: bool) -> None:
     "--to", multiple=True, help="Where the tool may send: NAME=VALUE of an argument, or a value for any."
 )
 @click.option("--per-fire", type=int, help="How often in one run; otherwise once.")
-@click.option("--days", type=float, help="For how long; otherwise 30.")
+@click.option("--days", type=float, help="How many days; otherwise 30.")
 @click.option("--revoke", is_flag=True, help="Take back what it is allowed to do.")
 @JSON
 def approve(

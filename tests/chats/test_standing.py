@@ -55,7 +55,7 @@ async def test_a_week_with_a_standing_yes_and_a_new_text_in_it(
         assert f"  address: {WEATHER.format(day=today())}\n  server: weather.example" in first
         assert first.endswith(
             "Answer with /yes 1, or /no 1\n\n🔁 /yes 1 always: from now on without asking, for 30 days, once "
-            "per run of schedule 1. Only the numbers in the address may change."
+            "per run of schedule 1. Only numbers may change, such as those of a date."
         )
         labels = [(button.label, button.words) for button in await home.buttons()]
         assert labels == [
@@ -82,11 +82,10 @@ async def test_a_week_with_a_standing_yes_and_a_new_text_in_it(
         )
         assert "2. This chat holds things from outside. May I open" in asks or "2. " in asks
         again = await home.next_run()
-        assert "⏳ Not done in this run, because it still waits for your answer:" in again
-        assert "(asked 1 day ago)" in again
+        assert "3. This chat holds things from outside. May I open" in again
+        assert "⏳" not in again, "the question of today takes the place of yesterday's"
         assert len(outside.weather) == 4
-    states = parked(tmp_path)
-    assert states[0] == (1, "used", 1)
+    assert parked(tmp_path) == [(1, "used", 1), (2, "withdrawn", 1), (3, "waits", 1)]
 
 
 async def test_each_later_run_repeats_a_question_until_it_is_answered(
@@ -207,6 +206,25 @@ async def test_a_tool_sends_only_where_the_person_has_approved(
         said = await home.next_run()
         assert len(outside.called) == 1 + covered
         assert ("🔒 This needs your yes" in said) != covered
+
+
+@pytest.mark.parametrize(("body", "covered"), [("Verses of 2026-12-01", True), ("Verses of SECRET", False)])
+async def test_a_reading_tool_is_told_no_other_words(
+    tmp_path: Path, autojump_clock: MockClock, body: str, covered: bool
+) -> None:
+    outside = Outside(tool=replace(SEND, name="find", read_only=True))
+    asks: dict[str, object] = {"body": "Verses of 2026-11-28"}
+
+    def calls() -> Calls:
+        return (("web_fetch", {"url": NEWS}), ("mail__find", asks))
+
+    async with briefing(tmp_path, outside, calls) as home:
+        assert "Only numbers may change" in await home.next_run()
+        said = await home.ask("/yes 1 always")
+        assert 'body: "Verses of 2026-11-28"\n  (other numbers are allowed' in said
+        asks["body"] = body
+        assert ("🔒" not in await home.next_run()) == covered
+        assert len(outside.called) == 1 + covered
 
 
 async def test_a_tool_whose_description_was_changed_asks_again(

@@ -75,12 +75,14 @@ class McpTool(Tool):
         """Return what a call reaches; None if no approval may cover it, because it may destroy something."""
         if not may_stand(self._tool):
             return None
+        reads = self._tool.read_only
         return Reach(
             self.spec.name,
-            to=tuple((value.path, value.text) for value in values if not value.content),
-            texts=tuple(value.text for value in values if value.content),
+            # A text that a reading tool gets is no mail to somebody, but what its server is told.
+            to=tuple((value.path, value.text) for value in values if reads or not value.content),
+            texts=tuple(value.text for value in values if value.content and not reads),
             version=digest_of(self._tool),
-            reads=self._tool.read_only,
+            reads=reads,
         )
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:

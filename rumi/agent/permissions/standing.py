@@ -48,8 +48,9 @@ class Grant:
 
     `addresses` are the approved addresses; without any, each address of the `host` counts whose words are
     those of the schedule's text. `to` are the approved destinations, as in `Reach`; one with an empty path is
-    a value for any destination. `calls` are the digests of the calls that a person has approved: one use in a
-    run for each. `per_run` is the number of uses in a run that a person has named. `used` counts all uses.
+    a value for any destination. A grant that `reads` covers the same values with other numbers. `calls` are
+    the digests of the calls that a person has approved: one use in a run for each. `per_run` is the number
+    of uses in a run that a person has named. `used` counts all uses.
     """
 
     tool: str
@@ -57,6 +58,7 @@ class Grant:
     addresses: tuple[str, ...] = ()
     to: tuple[tuple[str, str], ...] = ()
     version: str = ""
+    reads: bool = False
     calls: tuple[str, ...] = ()
     per_run: int = 0
     used: int = 0
@@ -64,7 +66,7 @@ class Grant:
     @property
     def key(self) -> str:
         """The digest of what the grant is about, without its counts."""
-        return _digest(self.tool, self.host, self.addresses, self.to, self.version)
+        return _digest(self.tool, self.host, self.addresses, self.to, self.version, self.reads)
 
     @property
     def most(self) -> int:
@@ -75,6 +77,8 @@ class Grant:
         """Return True if a call goes only where the grant allows; `words` is the schedule's own text."""
         if (reach.tool, reach.host, reach.version) != (self.tool, self.host, self.version):
             return False
+        if reach.reads != self.reads:
+            return False
         if reach.host:
             if self.addresses:
                 return any(_differ_in_numbers(one, reach.address) for one in self.addresses)
@@ -83,8 +87,12 @@ class Grant:
 
     def _goes_there(self, reach: Reach) -> bool:
         anywhere = {text for path, text in self.to if not path}
+        if not anywhere and self.reads:
+            values = [[f"{path}: {text}" for path, text in sorted(to)] for to in (self.to, reach.to)]
+            one, other = map("\n".join, values)
+            return _have_other_numbers(one, other)
         if not anywhere:
-            return set(reach.to) == set(self.to) and (bool(reach.to) or reach.reads)
+            return set(reach.to) == set(self.to) and bool(reach.to)
         exact = set(self.to)
         return bool(reach.to) and all(
             pair in exact or pair[1] in anywhere or pair[1].strip('"') in anywhere for pair in reach.to
@@ -159,7 +167,8 @@ def _text_of(schedule: ScheduleRecord) -> str:
 def grant_of(reach: Reach, call: str) -> Grant:
     """Return the grant that covers a call, and later ones with the same reach."""
     addresses = (_canonical(reach.address),) if reach.host else ()
-    return Grant(reach.tool, reach.host, addresses, reach.to, reach.version, (_digest(call),))
+    calls = (_digest(call),)
+    return Grant(reach.tool, reach.host, addresses, reach.to, reach.version, reach.reads, calls)
 
 
 def renewed(schedule: ScheduleRecord, now: float, days: float) -> Approval:
@@ -180,7 +189,11 @@ def words_of(schedule: ScheduleRecord) -> str:
 
 def _differ_in_numbers(approved: str, address: str) -> bool:
     """Return True if an address is the approved one, except for a few digits and the order of its query."""
-    one, other = approved, _canonical(address)
+    return _have_other_numbers(approved, _canonical(address))
+
+
+def _have_other_numbers(one: str, other: str) -> bool:
+    """Return True if two texts differ in a few digits at most."""
     if _RUNS.split(one) != _RUNS.split(other):
         return False
     numbers = zip(_RUNS.findall(one), _RUNS.findall(other), strict=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from rumi.platform.texts.formats import full_date
-from rumi.platform.texts.parked import in_numbers, numbered
+from rumi.platform.texts.parked import how_to_answer, numbered
 from rumi.platform.texts.questions import visible
 from rumi.texts import Language, gettext, ngettext
 
@@ -22,6 +22,8 @@ class GrantText:
     addresses: Sequence[str]
     to: Sequence[tuple[str, str]]
     most: int
+    numbers: bool
+    """Other numbers than those of the values are allowed."""
 
 
 def always(language: Language) -> str:
@@ -35,23 +37,23 @@ def always_label(language: Language, number: int) -> str:
 
 
 def always_offer(language: Language, rows: Sequence[tuple[int, int, bool]], days: int) -> str:
-    """Say how to allow calls in all runs; each row has the call's number, its schedule, and if it is a page.
+    """Say how to allow calls in all runs; each row has the call's number, its schedule, and if it only reads.
 
     Return an empty text without rows.
     """
     lines = []
-    for number, schedule, opens in rows:
+    for number, schedule, reads in rows:
         command = f"/yes {number} {always(language)}"
         lines.append(
             gettext(
                 language,
                 "🔁 {command}: from now on without asking, for {days} days, once per run of schedule "
-                "{schedule}. Only the numbers in the address may change.",
+                "{schedule}. Only numbers may change, such as those of a date.",
                 command=command,
                 days=days,
                 schedule=schedule,
             )
-            if opens
+            if reads
             else gettext(
                 language,
                 "🔁 {command}: from now on without asking, for {days} days, once per run of schedule "
@@ -64,12 +66,10 @@ def always_offer(language: Language, rows: Sequence[tuple[int, int, bool]], days
     return "\n".join(lines)
 
 
-def still_waiting(
-    language: Language, parked: Sequence[tuple[int, str, int]], first: Sequence[int] = ()
-) -> str:
+def still_waiting(language: Language, parked: Sequence[tuple[int, str, int]]) -> str:
     """Remind of calls that wait since earlier runs; each row has a number, the question and its age in days.
 
-    `first` are numbers that the same message asks about, so that the answer's example has them, too.
+    Return an empty text without rows.
     """
     if not parked:
         return ""
@@ -78,8 +78,7 @@ def still_waiting(
     for number, question, days in parked:
         shown = question if len(question) <= MOST_REPEATED else f"{question[:MOST_REPEATED]} …"
         parts.append(f"{numbered(number, shown)}\n{_asked(language, days)}")
-    numbers = in_numbers((*first, *(number for number, _, _ in parked)))
-    parts.append(gettext(language, "Answer with /yes {numbers}, or /no {numbers}", numbers=numbers))
+    parts.append(how_to_answer(language, [number for number, _, _ in parked], "/yes", "/no"))
     return "\n\n".join(parts)
 
 
@@ -111,16 +110,16 @@ def grant_lines(language: Language, grants: Sequence[GrantText]) -> list[str]:
             language, "at most {count} time per run", "at most {count} times per run", grant.most
         )
         lines.append(f"{visible(grant.tool)}: {often}")
-        if grant.addresses:
-            lines += [f"  {visible(address)}" for address in grant.addresses]
-            lines.append(f"  {gettext(language, '(other numbers are allowed, such as those of a date)')}")
-        elif grant.host:
+        lines += [f"  {visible(address)}" for address in grant.addresses]
+        if grant.host and not grant.addresses:
             lines.append(f"  {visible(grant.host)}")
             lines.append(f"  {gettext(language, '(pages whose address has only words of the schedule)')}")
         lines += [
             f"  {visible(path) or gettext(language, 'any destination')}: {visible(text)}"
             for path, text in grant.to
         ]
+        if grant.numbers:
+            lines.append(f"  {gettext(language, '(other numbers are allowed, such as those of a date)')}")
     return lines
 
 

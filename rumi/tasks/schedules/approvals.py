@@ -154,7 +154,7 @@ class Approvals:
                 "Name one server, without a path or a pattern: --host example.com",
                 host=f"{host[:80]!r}",
             ) from None
-        return Grant(FETCH, origin, per_run=wanted.per_run)
+        return Grant(FETCH, origin, reads=True, per_run=wanted.per_run)
 
     def _of_tool(self, name: str, wanted: Wanted) -> Grant:
         version = ToolVersion("") if name == SEND_FILE else self.version_of(name)
@@ -173,7 +173,11 @@ class Approvals:
         if not wanted.to and not version.reads:
             raise UsageError("{tool} needs an exact destination.", "Give it: --to NAME=VALUE", tool=name)
         return Grant(
-            name, to=tuple(map(_destination, wanted.to)), version=version.digest, per_run=wanted.per_run
+            name,
+            to=tuple(map(_destination, wanted.to)),
+            version=version.digest,
+            reads=version.reads,
+            per_run=wanted.per_run,
         )
 
 

@@ -64,7 +64,7 @@ def mail(*to: tuple[str, str], texts: tuple[str, ...] = (), version: str = "v", 
     ],
 )
 def test_a_whole_server_counts_for_pages_with_words_of_the_schedule(url: str, covered: bool) -> None:
-    grant = Grant("web_fetch", exact_host("weather.example")[1])
+    grant = Grant("web_fetch", exact_host("weather.example")[1], reads=True)
     assert grant.covers(fetch(url), WORDS) == covered
 
 
@@ -110,14 +110,37 @@ ANA = ("to", '"ana@example.org"')
         ((("", "ana@example.org"),), mail(ANA, ("cc", '"eve@evil.example"')), False),
         ((("", "ana@example.org"),), mail(), False),
         ((), mail(), False),
-        ((), mail(reads=True), True),
-        ((), mail(ANA, reads=True), False),
+        ((), mail(reads=True), False),
     ],
 )
 def test_a_tool_goes_exactly_where_it_was_approved(
     grant: tuple[tuple[str, str], ...], call: Reach, covered: bool
 ) -> None:
     assert Grant("mail__send", to=grant, version="v").covers(call, WORDS) == covered
+
+
+QUERY = ("query", '"News of 2026-11-28"')
+
+
+@pytest.mark.parametrize(
+    ("to", "covered"),
+    [
+        ((QUERY,), True),
+        ((("query", '"News of 2026-12-01"'),), True),
+        ((("query", '"News of SECRET"'),), False),
+        ((("query", '"news of 2026-11-28"'),), False),
+        ((("query", '"News of 2026-11-281234"'),), False),
+        ((QUERY, ("limit", "5")), False),
+        ((("text", '"News of 2026-11-28"'),), False),
+        ((), False),
+    ],
+)
+def test_a_reading_tool_is_told_what_was_approved_with_other_numbers(
+    to: tuple[tuple[str, str], ...], covered: bool
+) -> None:
+    grant = grant_of(mail(QUERY, reads=True), "call")
+    assert grant.covers(mail(*to, reads=True), WORDS) == covered
+    assert not grant.covers(mail(*to), WORDS)
 
 
 def test_words_that_others_may_have_written_cover_nothing() -> None:
