@@ -92,6 +92,7 @@ def test_an_event_whose_answer_a_kill_has_cut_off_is_one_turn(bubblewrap: Progra
         assert post(port).json()["status"] == "repeated"
 
 
+@pytest.mark.long
 def test_the_command_fires_lists_and_tests_triggers(bubblewrap: Program) -> None:
     with serving(bubblewrap, port := free_port()):
         assert bubblewrap.run("trigger", "cron", "it is noon", "--id", "noon").stdout == (

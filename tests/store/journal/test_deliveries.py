@@ -2,10 +2,12 @@
 
 from typing import Any
 
+import pytest
+
+from rumi.store.journal import deliveries
 from rumi.store.journal.deliveries import (
     HOUR_S,
     KEPT_S,
-    SLICE,
     Received,
     Taken,
     accept_event,
@@ -88,10 +90,11 @@ def test_an_hour_has_room_for_so_many_events(opening: Opening) -> None:
     assert take(store, "d4", 3).again_s == 10
 
 
-def test_old_ids_are_deleted_in_slices(opening: Opening) -> None:
+def test_old_ids_are_deleted_in_slices(opening: Opening, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deliveries, "SLICE", 20)
     clock = Clock()
     store = opening(clock)
-    do(store, *(accept_event(without_turn(EVENT), f"d{number}", 60) for number in range(SLICE + 5)))
+    do(store, *(accept_event(without_turn(EVENT), f"d{number}", 60) for number in range(25)))
     clock.now += KEPT_S - 1
     take(store, "young")
     assert do(store, forget_deliveries()) is False
