@@ -8,6 +8,7 @@ from typing import BinaryIO, Final
 
 from rumi.platform.spooled_file import SpooledFile, check_cancelled
 from rumi.platform.threads import Offload
+from rumi.sandbox.disk import free_on
 from rumi.sandbox.engine import SandboxLimits
 from rumi.sandbox.incoming import PlacedFile, check_path, place_file, room_for
 from rumi.sandbox.workspace import prepare_workspace
@@ -61,7 +62,13 @@ class FilesFromWeb:
         return saved, placed
 
     def _room(self, chat: str, path: str) -> int:
-        return room_for(self._workspace(chat), path, self.limits)
+        """Return how many bytes may arrive: for a moment, the file is in `spool` and in the workspace."""
+        workspace = self._workspace(chat)
+        free = free_on(self.spool, self.limits.reserve_bytes)
+        spare = int(free.bytes - free.reserve_bytes)
+        if self.spool.stat().st_dev == workspace.stat().st_dev:
+            spare //= 2
+        return max(0, min(room_for(workspace, path, self.limits), spare))
 
     def _workspace(self, chat: str) -> Path:
         return prepare_workspace(self.workspaces, chat, *self.user, workspaces=self.workspaces)

@@ -26,7 +26,7 @@ class Site(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(CSV)))
         self.send_header("ETag", '"one"')
         self.end_headers()
-        if self.path == "/slow.csv":
+        if self.path == "/slow.csv" and self.asked[self.path] == 1:
             self.wfile.write(CSV[:300_000])
             self.begun.set()
             self.ends.wait(BOUND_S)

@@ -154,6 +154,7 @@ def test_locked_packages_have_their_versions_and_the_others_fit(lock: Path, tmp_
     }
 
 
+@pytest.mark.long
 def test_a_locked_package_with_other_bytes_is_not_installed_and_the_others_are(
     lock: Path, index: Path, tmp_path: Path
 ) -> None:
@@ -164,6 +165,7 @@ def test_a_locked_package_with_other_bytes_is_not_installed_and_the_others_are(
     assert not (tmp_path / "packages/site/matplotlib").exists()
 
 
+@pytest.mark.long
 def test_a_version_that_does_not_fit_is_left_out_and_the_locked_ones_stay(lock: Path, tmp_path: Path) -> None:
     found = install(tmp_path / "packages", ("helper==0.6",), quietly, ("matplotlib",))
     assert (found.installed, found.missing) == (("matplotlib==3.1",), ("helper==0.6",))

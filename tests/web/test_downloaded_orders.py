@@ -7,12 +7,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
+import pytest
 import trio
 
 from rumi.agent.tool import Tool
 from rumi.agent.tools.web_fetch import WebFetch
 from rumi.app.toolbox import saving_for
 from rumi.chats.context import ChatView
+from rumi.errors import RumiError
 from rumi.models.model import Emit, ModelRequest, Reply, ToolCall
 from rumi.platform.threads import Threads
 from rumi.sandbox.engine import Command, CommandResult, Output, SandboxLimits
@@ -142,3 +144,24 @@ async def test_a_stop_in_the_middle_leaves_nothing_and_asks_for_nothing_again(tm
 async def _say(home: House, chat: str, text: str) -> None:
     with trio.fail_after(30):
         await home.ask(text, chat)
+
+
+async def test_a_workspace_without_room_and_a_bad_path_ask_no_server(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    async with serving({"/": gives(b"x" * 9000)}) as server, fetcher(server.endpoint) as web:
+
+        async def save(path: str, limits: SandboxLimits) -> str:
+            files = FilesFromWeb(
+                Web(web.ref), tmp_path / "workspace", (1000, 1000), limits, 1, tmp_path / "run", Threads()
+            )
+            with pytest.raises(RumiError) as error:
+                await files.save("c", server.url(), path, lambda step: None, trio.lowlevel.checkpoint)
+            return error.value.message
+
+        assert "no room" in await save("a", SandboxLimits(workspace_bytes=0))
+        assert "no room" in await save("a", SandboxLimits(reserve_bytes=1 << 60))
+        assert "no path below" in await save("../a", SandboxLimits())
+        assert server.asked == []
+        room = SandboxLimits(workspace_bytes=8192)
+        assert "at most 8.2 KB are saved" in await save("a", room)
+    assert list((tmp_path / "workspace" / "c").iterdir()) == []

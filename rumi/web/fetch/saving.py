@@ -347,7 +347,9 @@ class _Saving:
 
     def _too_large(self) -> FetchError:
         size = "" if self._whole is None else short_size(self._whole)
-        most = short_size(self._message.max_bytes)
+        whole_mb, rest = divmod(self._message.max_bytes, 1024 * 1024)
+        # As the setting has it, unless it is the room in the workspace.
+        most = short_size(self._message.max_bytes) if rest else f"{whole_mb} MB"
         if size:
             return FetchError(
                 "The file has {size}, and at most {most} are saved.",

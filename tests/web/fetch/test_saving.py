@@ -314,6 +314,8 @@ async def test_the_largest_file_is_saved_and_so_is_an_empty_one() -> None:
     sink, empty = Bytes(), Bytes()
     async with serving({"/": gives(BODY), "/empty": gives(b"")}) as server, fetcher(server.endpoint) as world:
         await save(world, server.url(), sink, max_bytes=len(BODY))
+        server.paths["/large"] = gives(b"x" * (1024 * 1024 + 1))
+        assert "at most 1 MB" in await trouble(world, server.url("/large"), max_bytes=1024 * 1024)
         saved = await save(world, server.url("/empty"), empty)
     assert (bytes(sink.data), saved.size, saved.sha256[:8]) == (BODY, 0, "e3b0c442")
 
