@@ -1,5 +1,8 @@
 """`/snooze` puts off the last reminder of a chat, once, at the time that a person means."""
 
+import json
+import sqlite3
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
@@ -154,6 +157,23 @@ async def test_a_tainted_reminder_stays_tainted_and_keeps_its_language(
         assert snoozes(tmp_path) == [("té", "local", "cli", 1, "es")]
         ((buttons,),) = rows(tmp_path, "SELECT buttons FROM messages WHERE buttons != '[]'")
         assert "/snooze 10 min #" in str(buttons)
+
+
+@pytest.mark.parametrize("asks", [False, True])
+async def test_a_message_that_also_asks_something_keeps_its_text_and_its_buttons(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock, asks: bool
+) -> None:
+    async with house(tmp_path, echo, now=Wall(), schedule_limits=LIMITS) as home:
+        await fired(home)
+        ((number,),) = rows(tmp_path, "SELECT message FROM fires")
+        if asks:
+            with closing(sqlite3.connect(tmp_path / "state.db")) as db, db:
+                ((buttons,),) = db.execute("SELECT buttons FROM messages WHERE id = ?", (number,)).fetchall()
+                more = [*json.loads(buttons), ["00112233445566aa", "Yes", "/yes 1"]]
+                db.execute("UPDATE messages SET buttons = ? WHERE id = ?", (json.dumps(more), number))
+        await home.ask(f"/snooze 10 min #{number}")
+        placed = rows(tmp_path, "SELECT in_place FROM outbox WHERE text LIKE '%💤%'")
+        assert placed == [(int(not asks),)]
 
 
 async def test_quiet_hours_hold_a_snooze_as_any_reminder_and_the_reply_names_that_time(
