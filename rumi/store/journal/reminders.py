@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from rumi.store.journal.parked import buttons_json
+from rumi.store.journal.parked import buttons_in, buttons_json
 from rumi.store.journal.records import Incoming
 from rumi.store.steps import Transaction, step
 
@@ -12,13 +12,15 @@ class FiredReminder:
     """A reminder that has fired: the number of its `message`, and of its schedule.
 
     `at` is the time that it was for, in seconds since 1970. `snoozed` is the number of the schedule that was
-    made when a person put the reminder off; 0 if nobody has.
+    made when a person put the reminder off; 0 if nobody has. `alone` is False if its message also asks for
+    something else: then it has further buttons, which must stay.
     """
 
     message: int
     schedule: int
     at: float
     snoozed: int = 0
+    alone: bool = True
 
     @property
     def key(self) -> int:
@@ -49,10 +51,16 @@ def find_reminder(transaction: Transaction, chat: str, message: int = 0) -> Fire
     """
     row = transaction.db.execute(
         "SELECT fires.message, fires.schedule, CASE WHEN fires.instant > 0 THEN fires.instant ELSE at END,"
-        " (SELECT id FROM schedules AS again WHERE again.message = -fires.message)"
+        " (SELECT id FROM schedules AS again WHERE again.message = -fires.message),"
+        " (SELECT buttons FROM messages WHERE messages.id = fires.message)"
         " FROM fires JOIN schedules ON schedules.id = fires.schedule"
         " WHERE schedules.chat = ?1 AND kind = 'text' AND fires.message > 0"
         " AND (?2 = 0 OR fires.message = ?2) ORDER BY fires.message DESC LIMIT 1",
         (chat, message),
     ).fetchone()
-    return None if row is None else FiredReminder(int(row[0]), int(row[1]), float(row[2]), int(row[3] or 0))
+    if row is None:
+        return None
+    number, schedule, at, again, buttons = row
+    # Those of a question of the reply were added to the reminder's own, which name its message.
+    alone = all(button.words.endswith(f" #{number}") for button in buttons_in(buttons or "[]"))
+    return FiredReminder(int(number), int(schedule), float(at), int(again or 0), alone)

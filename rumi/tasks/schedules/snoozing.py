@@ -51,7 +51,7 @@ async def snooze_command(
     fired = await schedules.show(reminder.schedule, None)
     if reminder.snoozed:
         again = await schedules.show(reminder.snoozed, None)
-        return _reply(fired.text, _already(again, language))
+        return _reply(reminder, fired.text, _already(again, language))
     zone = await schedules.zone_of(owner) or fired.zone
     when = snooze_time(words, reminder, zone, message.said_at)
     if when is None:
@@ -66,7 +66,7 @@ async def snooze_command(
     )
     stored = await schedules.add(new, when, zone)
     at = in_words(stored.next_at, stored.zone, language)
-    return _reply(fired.text, snooze_texts.snoozed(language, fired.text, stored.id, at))
+    return _reply(reminder, fired.text, snooze_texts.snoozed(language, fired.text, stored.id, at))
 
 
 def _already(again: ScheduleRecord, language: Language) -> str:
@@ -76,8 +76,8 @@ def _already(again: ScheduleRecord, language: Language) -> str:
     return snooze_texts.snoozed_already(language, again.text, again.id, at)
 
 
-def _reply(reminder: str, text: str) -> CommandReply:
-    return CommandReply(text, in_place=len(reminder) <= MOST_CHARS)
+def _reply(reminder: FiredReminder, said: str, text: str) -> CommandReply:
+    return CommandReply(text, in_place=reminder.alone and len(said) <= MOST_CHARS)
 
 
 def snooze_time(words: str, reminder: FiredReminder, zone: str, now: float) -> When | None:

@@ -1,5 +1,8 @@
 """`/snooze` puts off the last reminder of a chat, once, at the time that a person means."""
 
+import json
+import sqlite3
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
@@ -15,6 +18,7 @@ from rumi.tasks.schedules.snoozing import snooze_time
 from rumi.tasks.schedules.times import instant_of
 from rumi.tasks.schedules.when import After, Every, On, When, meant
 from tests.chats.house import House, echo, house
+from tests.chats.people.speaking import ANN, BOB, GROUP, GUS, people, say
 from tests.tasks.schedules.test_schedules import LIMITS, MADRID, Wall, next_reply, rows
 
 
@@ -155,6 +159,23 @@ async def test_a_tainted_reminder_stays_tainted_and_keeps_its_language(
         assert "/snooze 10 min #" in str(buttons)
 
 
+@pytest.mark.parametrize("asks", [False, True])
+async def test_a_message_that_also_asks_something_keeps_its_text_and_its_buttons(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock, asks: bool
+) -> None:
+    async with house(tmp_path, echo, now=Wall(), schedule_limits=LIMITS) as home:
+        await fired(home)
+        ((number,),) = rows(tmp_path, "SELECT message FROM fires")
+        if asks:
+            with closing(sqlite3.connect(tmp_path / "state.db")) as db, db:
+                ((buttons,),) = db.execute("SELECT buttons FROM messages WHERE id = ?", (number,)).fetchall()
+                more = [*json.loads(buttons), ["00112233445566aa", "Yes", "/yes 1"]]
+                db.execute("UPDATE messages SET buttons = ? WHERE id = ?", (json.dumps(more), number))
+        await home.ask(f"/snooze 10 min #{number}")
+        placed = rows(tmp_path, "SELECT in_place FROM outbox WHERE text LIKE '%💤%'")
+        assert placed == [(int(not asks),)]
+
+
 async def test_quiet_hours_hold_a_snooze_as_any_reminder_and_the_reply_names_that_time(
     tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
@@ -167,3 +188,17 @@ async def test_quiet_hours_hold_a_snooze_as_any_reminder_and_the_reply_names_tha
         await trio.sleep(3100)
         said = await home.ask("/snooze 30 min", chat="tg-100")
         assert "💤 Again: Monday 23 November 2026, 15:00, Europe/Madrid" in said
+
+
+async def test_in_a_group_those_who_may_remind_put_off_and_guests_may_not(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with house(tmp_path, echo, now=Wall(), schedule_limits=LIMITS, people=people(tmp_path)) as home:
+        await home.schedules.set_zone(GROUP, MADRID)
+        await home.schedules.add(ScheduleRecord(GROUP, GROUP, "text", "tea", user=ANN), After(1))
+        await trio.sleep(100)
+        assert (await say(home, GUS, "/snooze 10 min")).startswith("🔒 Your role (guest) does not allow")
+        assert "💤 Again: " in await say(home, BOB, "/snooze 10 min")
+        assert rows(tmp_path, "SELECT owner, chat, user FROM schedules WHERE message < 0") == [
+            (GROUP, GROUP, BOB)
+        ]
