@@ -258,7 +258,7 @@ COMMANDS = [
     ("memory", "list"), ("memory", "set"), ("memory", "forget"), ("memory", "extract"), ("skills",),
     ("skills", "list"), ("skills", "info"), ("skills", "enable"), ("skills", "disable"), ("skills", "create"),
     ("skills", "trust"), ("sandbox",), ("sandbox", "build"), ("sandbox", "status"), ("sandbox", "clean"),
-    ("doctor",), ("mcp",), ("mcp", "list"), ("mcp", "add"), ("mcp", "test"), ("mcp", "remove"),
+    ("doctor",), ("mcp",), ("mcp", "list"), ("mcp", "add"), ("mcp", "allow"), ("mcp", "test"), ("mcp", "remove"),
     ("backup",), ("restore",), ("config",), ("config", "path"), ("config", "show"),
     ("config", "set"), ("setup",), ("chats",), ("chats", "list"), ("chats", "show"), ("chats", "search"),
     ("chats", "export"), ("chats", "delete"), ("research",), ("research", "web"), ("research", "repo"),
