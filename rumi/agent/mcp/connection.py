@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from rumi import __version__
 from rumi.agent.mcp.complaints import MOST_LINE_CHARS, STDOUT, Complaints
 from rumi.agent.mcp.failures import SessionLost, ended
-from rumi.agent.mcp.hosts import Asked
+from rumi.agent.mcp.hosts import AskedHosts
 from rumi.agent.mcp.lines import PARSE_ERROR, RAW, UNREAD, Lines
 from rumi.agent.mcp.listing import list_all
 from rumi.agent.mcp.messages import CallOutcome, Listing, McpError, Progress, ServerRefused, ServerSettings
@@ -39,7 +39,7 @@ The buffer lets a cancellation notification be queued at once, so that a `/stop`
 
 @asynccontextmanager
 async def connected(
-    settings: ServerSettings, home: Path, complaints: Complaints, asked: Asked
+    settings: ServerSettings, home: Path, complaints: Complaints, asked: AskedHosts
 ) -> AsyncIterator["LibraryConnection"]:
     """Connect to a server; at the end of the block, end the connection and the server's process.
 
@@ -177,7 +177,13 @@ async def _ready(streams: "tuple[Any, Any]") -> AsyncIterator["tuple[Any, Any]"]
 
 
 def _streams(
-    settings: ServerSettings, home: Path, complaints: Complaints, asked: Asked, state: _State, *, again: bool
+    settings: ServerSettings,
+    home: Path,
+    complaints: Complaints,
+    asked: AskedHosts,
+    state: _State,
+    *,
+    again: bool,
 ) -> AbstractAsyncContextManager["tuple[Any, Any]"]:
     if settings.section.command:
         return _of_process(settings, home, complaints, asked, state)
@@ -186,7 +192,7 @@ def _streams(
 
 @asynccontextmanager
 async def _of_process(
-    settings: ServerSettings, home: Path, complaints: Complaints, asked: Asked, state: _State
+    settings: ServerSettings, home: Path, complaints: Complaints, asked: AskedHosts, state: _State
 ) -> AsyncIterator["tuple[Any, Any]"]:
     """Start the server and yield the streams of its messages. If the server exits, the block is cancelled."""
     async with AsyncExitStack() as stack:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from rumi.agent.mcp.complaints import STDOUT
-from rumi.agent.mcp.hosts import Asked
+from rumi.agent.mcp.hosts import AskedHosts
 from rumi.agent.mcp.launchers import DOWNLOADERS
 from rumi.agent.mcp.messages import McpError, ServerSettings
 from rumi.agent.mcp.paths import HOME
@@ -48,7 +48,7 @@ class SessionLost(McpError):
 
 
 def ended(
-    settings: ServerSettings, lines: Sequence[str], code: int | None, asked: Asked | None = None
+    settings: ServerSettings, lines: Sequence[str], code: int | None, asked: AskedHosts | None = None
 ) -> ServerFailed:
     """Return the error of a server that has exited with `code`; None means that the code is not known.
 
@@ -66,7 +66,7 @@ def ended(
     return ServerFailed(plain, lines, advice)
 
 
-def late(settings: ServerSettings, lines: Sequence[str], asked: Asked | None = None) -> ServerFailed:
+def late(settings: ServerSettings, lines: Sequence[str], asked: AskedHosts | None = None) -> ServerFailed:
     """Return the error of a server that was not ready within its `start_timeout_s`.
 
     `asked` are the hosts that it may not reach.
@@ -130,7 +130,7 @@ def is_unreached(text: str) -> bool:
     return any(pattern.search(text) for pattern, advise in _RULES if advise is _network)
 
 
-def advice_on(settings: ServerSettings, lines: Sequence[str], asked: Asked | None = None) -> Text | None:
+def advice_on(settings: ServerSettings, lines: Sequence[str], asked: AskedHosts | None = None) -> Text | None:
     """Return what the user can do about a failure, judged by the server's last lines; None if unknown.
 
     `asked` are the hosts that it may not reach: if nothing else is known, or the network is missing, the

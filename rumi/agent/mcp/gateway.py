@@ -14,7 +14,7 @@ import h11
 import httpcore
 import trio
 
-from rumi.agent.mcp.hosts import Asked, Listener, Refusal, allowed_by, listeners_for, names_of
+from rumi.agent.mcp.hosts import AskedHosts, Refusal, SandboxListener, allowed_by, listeners_for, names_of
 from rumi.agent.mcp.messages import ServerSettings
 from rumi.agent.mcp.names import answer_to
 from rumi.errors import RumiError
@@ -55,7 +55,7 @@ class Gateway:
     def __init__(
         self,
         settings: ServerSettings,
-        asked: Asked,
+        asked: AskedHosts,
         outbound: Callable[[Collection[Host]], Outbound] = Outbound,
     ) -> None:
         """`outbound` makes what opens connections to the allowed hosts.
@@ -67,7 +67,7 @@ class Gateway:
         self._asked = asked
         self._outbound = outbound(self._allowed)
         self._connections = trio.CapacityLimiter(MOST_CONNECTIONS)
-        self.listeners: Sequence[Listener] = listeners_for(self._allowed)
+        self.listeners: Sequence[SandboxListener] = listeners_for(self._allowed)
 
     async def serve(self, parent: socket.socket) -> None:
         """Receive the listening sockets from the launcher, and serve them until cancelled.
@@ -92,7 +92,7 @@ class Gateway:
                 one.close()
 
     async def _accept(
-        self, nursery: trio.Nursery, listening: trio.SocketListener, listener: Listener
+        self, nursery: trio.Nursery, listening: trio.SocketListener, listener: SandboxListener
     ) -> None:
         while True:
             try:
@@ -109,7 +109,7 @@ class Gateway:
                 raise
             nursery.start_soon(self._handle, stream, listener, slot)
 
-    async def _handle(self, stream: trio.SocketStream, listener: Listener, slot: object) -> None:
+    async def _handle(self, stream: trio.SocketStream, listener: SandboxListener, slot: object) -> None:
         try:
             with _broken():
                 if listener.host is None:

@@ -53,7 +53,7 @@ def allowed_by(section: McpSection) -> tuple[Host, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Listener:
+class SandboxListener:
     """An address of the sandbox at which Rumi accepts connections.
 
     What connects there reaches `host`; None means the HTTP proxy.
@@ -67,7 +67,7 @@ class Listener:
         return str(Host(self.address, self.port))
 
 
-def listeners_for(hosts: Iterable[Host]) -> tuple[Listener, ...]:
+def listeners_for(hosts: Iterable[Host]) -> tuple[SandboxListener, ...]:
     """Return where Rumi listens inside a server's sandbox; the first one is the proxy.
 
     Each allowed name has an address of loopback, so that a program that knows no proxies reaches it as well.
@@ -77,27 +77,27 @@ def listeners_for(hosts: Iterable[Host]) -> tuple[Listener, ...]:
     names: dict[str, str] = {}
     for host in hosts:
         if host.is_loopback:
-            direct.append(Listener(host.name, host.port, host))
+            direct.append(SandboxListener(host.name, host.port, host))
         elif not host.is_ip:
             names.setdefault(host.name, f"127.1.0.{len(names) + 1}")
-            direct.append(Listener(names[host.name], host.port, host))
+            direct.append(SandboxListener(names[host.name], host.port, host))
     taken = {listener.port for listener in direct if listener.address == LOOPBACK}
     port = next(port for port in range(_PROXY_PORT, 65536) if port not in taken)
-    return (Listener(LOOPBACK, port), *direct)
+    return (SandboxListener(LOOPBACK, port), *direct)
 
 
-def names_of(listeners: Iterable[Listener]) -> dict[str, str]:
+def names_of(listeners: Iterable[SandboxListener]) -> dict[str, str]:
     """Return the addresses of the allowed names in the sandbox."""
     names = {one.host.name: one.address for one in listeners if one.host and not one.host.is_ip}
     return {"localhost": LOOPBACK, **names}
 
 
-def etc_hosts(listeners: Iterable[Listener]) -> bytes:
+def etc_hosts(listeners: Iterable[SandboxListener]) -> bytes:
     """Return the sandbox's /etc/hosts: each allowed name leads to its listener."""
     return "".join(f"{address} {name}\n" for name, address in names_of(listeners).items()).encode()
 
 
-def variables_for(proxy: Listener) -> dict[str, str]:
+def variables_for(proxy: SandboxListener) -> dict[str, str]:
     """Return the variables by which programs find the sandbox's proxy."""
     url = f"http://{proxy}"
     names = ("http_proxy", "https_proxy", "all_proxy")
@@ -139,7 +139,7 @@ class Refusal:
         )
 
 
-class Asked:
+class AskedHosts:
     """The hosts that a server asked for and may not reach, oldest first, and how often."""
 
     def __init__(self, on_refusal: Callable[[Refusal], None] = lambda refusal: None) -> None:

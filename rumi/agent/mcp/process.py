@@ -19,7 +19,7 @@ from rumi.agent.mcp import namespaced
 from rumi.agent.mcp.bwrap import CERTIFICATES, sandboxed
 from rumi.agent.mcp.complaints import Complaints
 from rumi.agent.mcp.gateway import Gateway
-from rumi.agent.mcp.hosts import NAME_SERVER, Asked, Listener, etc_hosts, variables_for
+from rumi.agent.mcp.hosts import NAME_SERVER, AskedHosts, SandboxListener, etc_hosts, variables_for
 from rumi.agent.mcp.launchers import started
 from rumi.agent.mcp.messages import McpError, ServerSettings
 from rumi.agent.mcp.paths import HOME, expanded
@@ -181,7 +181,10 @@ class ServerProcess:
 
 @asynccontextmanager
 async def running(
-    settings: ServerSettings, home: Path, complaints: Complaints | None = None, asked: Asked | None = None
+    settings: ServerSettings,
+    home: Path,
+    complaints: Complaints | None = None,
+    asked: AskedHosts | None = None,
 ) -> AsyncIterator[ServerProcess]:
     """Start a server's process; end the process at the end of the block, also on cancellation.
 
@@ -191,7 +194,7 @@ async def running(
     Raises:
         McpError: The process cannot be started.
     """
-    gateway = _gateway(settings, asked or Asked())
+    gateway = _gateway(settings, asked or AskedHosts())
     complaints = complaints or Complaints(settings, home.parent.parent)
     process, parent = _start(settings, home, complaints, gateway)
     try:
@@ -211,7 +214,7 @@ async def running(
         raise
 
 
-def _gateway(settings: ServerSettings, asked: Asked) -> Gateway | None:
+def _gateway(settings: ServerSettings, asked: AskedHosts) -> Gateway | None:
     """Return the way out of a server's sandbox; None for a server that has the network of this machine."""
     if settings.section.network or not settings.section.sandbox:
         return None
@@ -313,7 +316,7 @@ def _prepared(settings: ServerSettings, home: Path, gateway: Gateway | None) -> 
             yield [*ends, str(theirs.fileno()), where, *command], environment, fds, ours
 
 
-def environment_of(settings: ServerSettings, listeners: Sequence[Listener] = ()) -> dict[str, str]:
+def environment_of(settings: ServerSettings, listeners: Sequence[SandboxListener] = ()) -> dict[str, str]:
     """Return the environment of a server's process. `listeners` are those in its sandbox, the proxy first.
 
     A server that may use the network also gets the variables of Rumi's environment that name certificates

@@ -17,7 +17,7 @@ import trio
 from actors import Actor, Refused, answers
 from rumi.agent.mcp.complaints import Complaints
 from rumi.agent.mcp.failures import SessionLost, is_unreached, late
-from rumi.agent.mcp.hosts import Asked, Refusal, allowed_by, named_hosts
+from rumi.agent.mcp.hosts import AskedHosts, Refusal, allowed_by, named_hosts
 from rumi.agent.mcp.messages import (
     CallOutcome,
     CallTool,
@@ -75,7 +75,7 @@ class KnownServer:
         self.unusable: Mapping[str, Text] = {}
         self.notes: tuple[Text, ...] = ()
         self.calls = self.failures = self.starts = 0
-        self.asked = Asked(partial(on_refusal, self))
+        self.asked = AskedHosts(partial(on_refusal, self))
         self.settled = trio.Event()
         self.pin: ServerPin | None = None
         self.earlier: ServerPin | None = None
@@ -373,7 +373,7 @@ async def take_tools(
 
 @asynccontextmanager
 async def opened(
-    settings: ServerSettings, home: Path, asked: Asked
+    settings: ServerSettings, home: Path, asked: AskedHosts
 ) -> AsyncIterator[tuple[Connection, trio.CancelScope]]:
     """Connect to a server; close the connection at the end of the block, also on cancellation.
 
@@ -397,7 +397,7 @@ async def opened(
 
 
 def _connecting() -> (
-    "Callable[[ServerSettings, Path, Complaints, Asked], AbstractAsyncContextManager[Connection]]"
+    "Callable[[ServerSettings, Path, Complaints, AskedHosts], AbstractAsyncContextManager[Connection]]"
 ):
     """Import the client library, which is slow, and return the function that connects. Blocks."""
     from rumi.agent.mcp.connection import connected

@@ -48,7 +48,7 @@ class SkillRun:
 
 
 @dataclass(frozen=True, slots=True)
-class ResultPart:
+class SkillPart:
     """A part of a skill's result. `made` is the skill's claim that it has made this part itself."""
 
     text: str
@@ -59,7 +59,7 @@ class ResultPart:
 class SkillResult:
     """The result of a code skill."""
 
-    parts: tuple[ResultPart, ...]
+    parts: tuple[SkillPart, ...]
 
     @property
     def text(self) -> str:
@@ -155,14 +155,14 @@ class CodeRunner:
 def _result(parts: object) -> SkillResult:
     """Read the parts of a result. Skills may have written the frame: odd parts count as from outside."""
     if not isinstance(parts, list):
-        return SkillResult((ResultPart(str(parts)),))
-    found = list[ResultPart]()
+        return SkillResult((SkillPart(str(parts)),))
+    found = list[SkillPart]()
     for part in parts:
         match part:
             case [str(text), bool(made)]:
-                found.append(ResultPart(text, made))
+                found.append(SkillPart(text, made))
             case _:
-                found.append(ResultPart(str(part)))
+                found.append(SkillPart(str(part)))
     return SkillResult(tuple(found))
 
 

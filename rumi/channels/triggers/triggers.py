@@ -127,10 +127,12 @@ class Triggers:
         self._audit = audit
         self.now = now
 
-    def doors(self) -> Sequence["Door"]:
+    def doors(self) -> Sequence["TriggerDoor"]:
         """Return what takes the requests of the listener: one door for each trigger with a secret."""
         return [
-            Door(self, trigger) for trigger in self.triggers.values() if trigger.section.secret is not None
+            TriggerDoor(self, trigger)
+            for trigger in self.triggers.values()
+            if trigger.section.secret is not None
         ]
 
     def named(self, name: str) -> Trigger:
@@ -241,7 +243,7 @@ def too_long() -> UsageError:
     )
 
 
-class Door:
+class TriggerDoor:
     """Takes the requests to one trigger: the listener's interface for deliveries."""
 
     most_bytes = MOST_BYTES

@@ -31,7 +31,7 @@ SEND_FILE: Final = "send_file"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedApproval:
     """What a person wants to allow: exact hosts, tools by name, and the destinations of these tools.
 
     A destination is `NAME=VALUE`, or a value for any destination of the tools.
@@ -89,7 +89,7 @@ class Approvals:
         """
         return await self._set(id, owner, lambda schedule: None)
 
-    async def approve(self, id: int, owner: str | None, wanted: Wanted) -> ScheduleRecord:
+    async def approve(self, id: int, owner: str | None, wanted: WantedApproval) -> ScheduleRecord:
         """Add what the owner of the home allows to the approval of a schedule.
 
         Raises:
@@ -129,7 +129,7 @@ class Approvals:
                 return replace(schedule, approval=after)
         raise RumiError("Schedule {id} changes all the time.", "Pause it first, and try again.", id=id)
 
-    def _grants(self, wanted: Wanted) -> list[Grant]:
+    def _grants(self, wanted: WantedApproval) -> list[Grant]:
         if not 0 < wanted.per_run <= MOST_PER_RUN:
             raise UsageError("A run may do it 1 to {most} times.", "Give another number.", most=MOST_PER_RUN)
         if not 0 < wanted.days <= MOST_DAYS:
@@ -145,7 +145,7 @@ class Approvals:
         return grants
 
     @staticmethod
-    def _of_host(host: str, wanted: Wanted) -> Grant:
+    def _of_host(host: str, wanted: WantedApproval) -> Grant:
         try:
             _, origin = exact_host(host)
         except ValueError:
@@ -156,7 +156,7 @@ class Approvals:
             ) from None
         return Grant(FETCH, origin, reads=True, per_run=wanted.per_run)
 
-    def _of_tool(self, name: str, wanted: Wanted) -> Grant:
+    def _of_tool(self, name: str, wanted: WantedApproval) -> Grant:
         version = ToolVersion("") if name == SEND_FILE else self.version_of(name)
         if version is None:
             raise UsageError(

@@ -14,7 +14,7 @@ from rumi.platform.chat_ids import DEFAULT_CHAT, ChatIds
 from rumi.platform.timestamps import utc
 from rumi.platform.zone_finding import zone_said
 from rumi.store.journal.records import ScheduleKind, ScheduleRecord
-from rumi.tasks.schedules.approvals import Wanted, approval_words
+from rumi.tasks.schedules.approvals import WantedApproval, approval_words
 from rumi.tasks.schedules.firing import in_words, last_in_words, next_in_words
 from rumi.tasks.schedules.schedules import Schedules
 from rumi.tasks.schedules.stored import StoredSchedules
@@ -84,7 +84,7 @@ class ScheduleCalls:
     ) -> object:
         """Allow a schedule exact servers and tools in all its runs, and return it."""
         caller.check_all()
-        wanted = Wanted(hosts, tools, to, per_run, days)
+        wanted = WantedApproval(hosts, tools, to, per_run, days)
         return self._shown(await self.schedules.approvals.approve(id, None, wanted), language)
 
     @call("schedules.revoke", key=SCHEDULE)

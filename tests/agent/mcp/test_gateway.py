@@ -13,7 +13,7 @@ from dnslib import RCODE, DNSRecord
 
 from rumi.agent.mcp import gateway as gateway_module
 from rumi.agent.mcp.gateway import MOST_CONNECTIONS, MOST_HEAD_BYTES, Gateway
-from rumi.agent.mcp.hosts import Asked, etc_hosts, listeners_for
+from rumi.agent.mcp.hosts import AskedHosts, etc_hosts, listeners_for
 from rumi.platform.config.schema import McpSection
 from rumi.web.messages import FetchRefused
 from rumi.web.outbound import Host, Outbound, host_of, read_host
@@ -72,7 +72,7 @@ class World:
     """A gateway, its listeners on real ports, and what it refused."""
 
     def __init__(self, hosts: Sequence[str], names: Names | None) -> None:
-        self.asked = Asked()
+        self.asked = AskedHosts()
         settings = fake(hosts=tuple(hosts), name="weather")
         self.gateway = Gateway(settings, self.asked, partial(Outbound, resolver=names))
         self.ports: list[int] = []
