@@ -184,6 +184,9 @@ bench-agent: $(READY)
 lock:
 	uv pip compile pyproject.toml --group dev --generate-hashes --python-version 3.11 \
 	    --no-emit-index-url --no-emit-find-links --strip-extras --no-annotate --no-header --quiet -o requirements.lock
+	printf '%s\n' matplotlib pillow reportlab python-pptx python-docx openpyxl | uv pip compile - --universal \
+	    --generate-hashes --python-version 3.11 --no-emit-index-url --no-emit-find-links --strip-extras \
+	    --no-annotate --no-header --quiet -o runner/office.lock
 
 $(READY): requirements.lock pyproject.toml
 	@echo "Making the environment in $(VENV): once, and it takes about half a minute."

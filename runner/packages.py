@@ -14,11 +14,13 @@ import tempfile
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from importlib.metadata import distributions
 from pathlib import Path
 from typing import Final
 
-from runner.programs import Program, find_program, package_name
+from runner.fonts import font_entries
+from runner.programs import LOCK, OFFICE, Program, find_program, package_name
 from runner.python import Interpreter, RootfsEntry, interpreter, pip_of
 
 INSTALL_S: Final = 1200
@@ -83,48 +85,68 @@ def packages_in(folder: Path | None) -> Packages:
         return Packages()
 
 
-def install(folder: Path, wanted: Sequence[str], progress: Progress) -> Packages:
+def install(folder: Path, wanted: Sequence[str], progress: Progress, office: Sequence[str] = ()) -> Packages:
     """Install the packages that a configuration names, and replace the folder. Blocks for a minute or more.
 
-    A package without a wheel for the sandbox's Python is left out. If nothing can be installed, the folder
-    stays as it is, and the result says why.
+    Those of `office` are installed by `LOCK`: in fixed versions, whose hashes are checked. They come first,
+    and the others get versions that fit. A package without a wheel for the sandbox's Python is left out, and
+    so are all of `office` if one of them has none. If nothing can be installed, the folder stays as it is,
+    and the result says why.
 
     Raises:
         OSError: The folder cannot be written.
     """
-    if not wanted:
+    if not wanted and not office:
         shutil.rmtree(folder, ignore_errors=True)
         return Packages()
+    every = (*wanted, *office)
     program = find_program("python3")
     python = interpreter(program) if program is not None else None
     pip = pip_of(python) if python is not None else None
     if program is None or python is None or pip is None:
-        return _failed(folder, wanted, "this host has no python3 with pip")
+        return _failed(folder, every, "this host has no python3 with pip")
     folder.parent.mkdir(parents=True, exist_ok=True)
     building = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
-        site, missing, reason = building / "new" / "site", [], ""
+        site, missing, reason = building / "new" / "site", list[str](), ""
         site.mkdir(parents=True)
-        left = list(wanted)
+        run = partial(_run_pip, program, pip, building, progress=progress)
+        fits: tuple[str, ...] = ()
+        if office:
+            done, said = run(site, ("--require-hashes", "-r", str(LOCK)))
+            if done:
+                fits = ("-c", str(_constraints(building)))
+            else:
+                reason = _reason(said)
+                missing += office
+                shutil.rmtree(site)
+                site.mkdir()
+        left, more = list(wanted), building / "more"
         while left:
-            done, said = _run_pip(program, pip, building, site, left, progress)
+            done, said = run(more if fits else site, (*fits, "--", *left))
             if done:
                 break
             refused = _without_wheel(said, left)
             reason = _reason(said) if refused is None else "no index has a wheel for this machine"
-            if refused is None:
-                return _failed(folder, wanted, reason)
-            left.remove(refused)
-            missing.append(refused)
+            if refused is None and not fits:
+                return _failed(folder, every, reason)
+            lost = left if refused is None else [refused]
+            missing += lost
+            left = [each for each in left if each not in lost]
+        if not left and len(missing) == len(every):
+            return _failed(folder, every, reason)
+        if more.exists():
+            _merge(more, site)
         size = _tidy(site)
         if size > MAX_BYTES:
-            return _failed(folder, wanted, f"they have more than {MAX_BYTES // 10**6} MB")
+            return _failed(folder, every, f"they have more than {MAX_BYTES // 10**6} MB")
         _compile(program, site, python)
         size = _size(site)
         found = {package_name(each.name): each.version for each in distributions(path=[str(site)])}
         digest = hashlib.sha256(json.dumps([python.tag, sorted(found.items())]).encode()).hexdigest()[:16]
-        pins = tuple(f"{name}=={found[name]}" for name in map(package_name, left) if name in found)
-        packages = Packages(tuple(wanted), pins, tuple(missing), reason, python.tag, digest, size)
+        there = (*left, *(each for each in office if each not in missing))
+        pins = tuple(f"{name}=={found[name]}" for name in map(package_name, there) if name in found)
+        packages = Packages(every, pins, tuple(missing), reason, python.tag, digest, size)
         (building / "new/manifest.json").write_text(json.dumps(asdict(packages)), "utf-8")
         if folder.exists():
             folder.rename(building / "old")
@@ -135,10 +157,13 @@ def install(folder: Path, wanted: Sequence[str], progress: Progress) -> Packages
 
 
 def entries(folder: Path, python: Interpreter, taken: Collection[str]) -> Iterator[RootfsEntry]:
-    """Yield the files of the packages, and their programs, except those whose name is `taken`."""
+    """Yield the files of the packages, their programs unless `taken` has the name, and fonts."""
     site, sites = folder / "site", [each for each in python.sites if each.is_relative_to(python.prefix)]
-    if packages_in(folder).tag != python.tag or not sites:
+    packages = packages_in(folder)
+    if packages.tag != python.tag or not sites:
         return
+    if set(OFFICE) <= set(map(package_name, packages.wanted)):
+        yield from font_entries(site)
     for path in sorted(site.rglob("*")):
         inside = path.relative_to(site)
         if path.is_symlink() or not path.is_file():
@@ -161,10 +186,27 @@ def _failed(folder: Path, wanted: Sequence[str], reason: str) -> Packages:
     return Packages(old.wanted, old.installed, missing, reason, old.tag, old.digest, old.bytes)
 
 
+def _constraints(building: Path) -> Path:
+    """Write the versions of `LOCK` without hashes, which pip would require of all other packages too."""
+    file = building / "constraints.txt"
+    lines = (line.removesuffix("\\").strip() for line in LOCK.read_text("utf-8").splitlines())
+    file.write_text("\n".join(line for line in lines if not line.startswith("--hash")), "utf-8")
+    return file
+
+
+def _merge(more: Path, site: Path) -> None:
+    """Move files that `site` lacks into it; both have the same versions of what they share."""
+    for path in sorted(more.rglob("*")):
+        to = site / path.relative_to(more)
+        if path.is_file() and not path.is_symlink() and not to.exists():
+            to.parent.mkdir(parents=True, exist_ok=True)
+            path.rename(to)
+
+
 def _run_pip(
     program: Program, pip: Path, building: Path, site: Path, wanted: Sequence[str], progress: Progress
 ) -> tuple[bool, str]:
-    """Run pip; return True if it succeeded, and what it said."""
+    """Run pip with the last words of its command line; return True if it succeeded, and what it said."""
     home = pip if pip.suffix == ".whl" else pip.parent
     words = [str(program.source), "-I", "-S", "-c", RUN_PIP, str(home), *OPTIONS, "--target", str(site)]
     environment = {name: value for name, value in os.environ.items() if PASSED_ON.fullmatch(name)}
@@ -173,7 +215,7 @@ def _run_pip(
     empty.mkdir(exist_ok=True)
     said: list[str] = []
     with subprocess.Popen(
-        [*words, "--", *wanted],
+        [*words, *wanted],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -1,6 +1,7 @@
 """The programs of the sandbox, their paths on this host, and the libraries that they load."""
 
 import contextlib
+import hashlib
 import os
 import re
 import shutil
@@ -10,10 +11,11 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-Tools: TypeAlias = Literal["work", "core"]
+Tools: TypeAlias = Literal["work", "core", "office"]
 
 # fmt: off
 CORE: tuple[str, ...] = (
@@ -34,10 +36,15 @@ WORK: tuple[str, ...] = (
     "cpio", "rename", "pkill", "free", "uptime", "curl",
 )
 # fmt: on
-"""The programs that commands may use: `CORE` always, `WORK` if `[sandbox] tools` is `work`.
+OFFICE: tuple[str, ...] = ("matplotlib", "pillow", "reportlab", "python-pptx", "python-docx", "openpyxl")
+"""The programs that commands may use: `CORE` always, `WORK` if `[sandbox] tools` is `work` or `office`.
 
-The sandbox itself needs `bash`, `sleep` and `kill`.
+The sandbox itself needs `bash`, `sleep` and `kill`. `OFFICE` are the Python packages for charts and
+documents, if `[sandbox] tools` is `office`; `LOCK` has their versions.
 """
+
+LOCK = Path(__file__).with_name("office.lock")
+"""The versions and hashes of `OFFICE` and of all packages that they need; `make lock` writes it."""
 
 SYSTEM_PATH = ("/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin")
 PYTHONS = ("python3", "python")
@@ -56,7 +63,7 @@ class Selection:
     @property
     def allowed(self) -> tuple[str, ...]:
         """Return the programs that users and models may run."""
-        work = WORK if self.tools == "work" else ()
+        work = WORK if self.tools != "core" else ()
         return tuple(dict.fromkeys((*CORE, *work, *self.extra)))
 
     @property
@@ -66,24 +73,38 @@ class Selection:
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """Return the Python packages; none without Python."""
-        return self.python_packages if "python3" in self.allowed else ()
+        """Return the Python packages whose versions the configuration decides; none without Python."""
+        if "python3" not in self.allowed:
+            return ()
+        return tuple(each for each in self.python_packages if package_name(each) not in self.office)
+
+    @property
+    def office(self) -> tuple[str, ...]:
+        """Return the Python packages whose versions are pinned; they win over `python_packages`."""
+        return OFFICE if self.tools == "office" else ()
 
     @property
     def package_names(self) -> tuple[str, ...]:
         """Return the normalized names of the Python packages."""
-        return tuple(dict.fromkeys(map(package_name, self.packages)))
+        return tuple(dict.fromkeys((*map(package_name, self.packages), *self.office)))
 
     @property
     def label(self) -> str:
         """Return the selection as one line of text, which is equal for equal selections."""
         packages = ("+", *sorted(set(self.packages))) if self.packages else ()
-        return " ".join((self.tools, *sorted(set(self.extra)), *packages))
+        tools = f"{self.tools}-{lock_digest()}" if self.office else self.tools
+        return " ".join((tools, *sorted(set(self.extra)), *packages))
 
     def lacking(self, installed: Iterable[str]) -> tuple[str, ...]:
         """Return the names of the packages that are not among the installed ones."""
         there = set(map(package_name, installed))
         return tuple(name for name in self.package_names if name not in there)
+
+
+@cache
+def lock_digest() -> str:
+    """Return a short digest of the versions of `OFFICE`: another version of Rumi may have other ones."""
+    return hashlib.sha256(LOCK.read_bytes()).hexdigest()[:8]
 
 
 def package_name(requirement: str) -> str:

@@ -211,7 +211,7 @@ def _make_tree(
             raise RootfsError(f"This host has no {name}, without which nothing runs in a sandbox.")
     entries = list(companions(found))
     inside_paths = {entry.inside.as_posix() for entry in entries}
-    python = interpreter(found["python3"]) if packages is not None and selection.packages else None
+    python = interpreter(found["python3"]) if packages is not None and selection.package_names else None
     installed = list(package_entries(packages, python, found)) if packages and python else []
     entries += installed
     usable = {
@@ -374,7 +374,7 @@ def _stamps(sources: Iterable[Path]) -> dict[str, list[int]]:
 
 
 def _packages_id(selection: Selection, packages: Path | None) -> str:
-    return packages_in(packages).digest if selection.packages else ""
+    return packages_in(packages).digest if selection.package_names else ""
 
 
 def _reusable(

@@ -85,11 +85,17 @@ class ConfirmationEnded:
 
 @dataclass(frozen=True, slots=True)
 class TurnFinished:
-    """The turn has ended. `answer` is the text for the user, including the warning of a tripped breaker."""
+    """The turn has ended. `answer` is the text for the user, including the warning of a tripped breaker.
+
+    `nothing_new` means that the turn has nothing to tell the user; `answer` says why. `failed` are the tools
+    whose last call in such a turn failed, each with its result.
+    """
 
     reason: Reason
     answer: str
     usage: Usage = field(default_factory=Usage)
+    nothing_new: bool = False
+    failed: tuple[str, ...] = ()
 
 
 TurnEvent: TypeAlias = (
@@ -150,7 +156,8 @@ def title_of(started: ToolStarted, clean: Callable[[str], str]) -> str:
             return f"{name} {get('id')}"
         case "web_fetch":
             method = get("method").upper()
-            return f"web_fetch {get('url')}" + (f" ({method})" if method not in ("", "GET") else "")
+            to = f" → {get('save')}" if get("save") else ""
+            return f"web_fetch {get('url')}" + (f" ({method})" if method not in ("", "GET") else to)
         case "web_search":
             return f"web_search “{get('query')}”"
         case "grep" | "find" as name:
@@ -185,6 +192,8 @@ def title_of(started: ToolStarted, clean: Callable[[str], str]) -> str:
             return f"ask_user “{get('question')}”"
         case "propose_plan":
             return "propose_plan"
+        case "nothing_new":
+            return f"nothing_new “{get('why')}”"
         case "session_complete":
             return f"session_complete “{get('summary')}”"
         case "sleep":

@@ -40,7 +40,8 @@ class ToolResult:
     any other call in between: it waits for something, or its source is outside of the sandbox. `advice` tells
     people what they can do, such as a setting to change; the model does not read it. `whole_output` is all
     output, if `content` shows only a part of it: the turn writes it to a file of the sandbox and names the
-    file to the model.
+    file to the model. `ends_turn` means that the turn ends after the calls of this reply, and that there is
+    nothing to tell the user; `content` says why. `parked` means that the call waits for a person's yes.
     """
 
     ok: bool
@@ -60,6 +61,8 @@ class ToolResult:
     may_change: bool = False
     advice: str = ""
     whole_output: bytes = b""
+    ends_turn: bool = False
+    parked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,18 +82,41 @@ class Claims:
 
 
 @dataclass(frozen=True, slots=True)
+class Reach:
+    """What a call reaches, so that a person can approve all calls with the same reach at once.
+
+    `host` is the origin of the `address` that the call opens. `to` are the values that determine where the
+    call goes or what it acts on, as pairs of path and text, and `texts` are all other texts. `reads` means
+    that the call changes nothing; then all values are in `to`, because each tells the server something.
+    `version` is the digest of the description that the user has accepted, if the tool is another program's.
+    """
+
+    tool: str
+    host: str = ""
+    address: str = ""
+    to: tuple[tuple[str, str], ...] = ()
+    texts: tuple[str, ...] = ()
+    version: str = ""
+    reads: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """A question that lets the user judge a call's effect: the real arguments by name, destinations first.
 
     The question is not asked if the user's message of this turn asks for the call: the message contains every
     value of `consent` (`rumi.agent.permissions.consent`), and `asked`, if set, returns True for the message,
     because the message names the action. Calls of tools with `Claims` are judged by their arguments instead.
+
+    `reach` is set for calls that a person may approve for all runs of a schedule. It is None if the effect
+    lasts, destroys something or costs money.
     """
 
     action: ActionKind
     details: Mapping[str, Detail]
     consent: tuple[str, ...] = ()
     asked: Callable[[str], bool] | None = field(default=None, compare=False)
+    reach: Reach | None = field(default=None, compare=False)
 
 
 class Tool(Protocol):
@@ -277,6 +303,19 @@ class Delegates(Protocol):
         ...
 
 
+@runtime_checkable
+class MaySave(Protocol):
+    """A tool that only reads, unless its arguments say otherwise."""
+
+    def saves(self, arguments: Mapping[str, object]) -> bool:
+        """Return True if a call with these arguments changes the workspace."""
+        ...
+
+    def reading(self) -> Tool:
+        """Return the same tool without the arguments that let it change something."""
+        ...
+
+
 def only_reads(tool: Tool | None, arguments: Mapping[str, object]) -> bool:
     """Return True if a call changes nothing, so that it can be repeated when nobody knows how it ended.
 
@@ -286,6 +325,8 @@ def only_reads(tool: Tool | None, arguments: Mapping[str, object]) -> bool:
         return False
     if isinstance(tool, Delegates):
         return tool.is_concurrent(arguments)
+    if isinstance(tool, MaySave) and tool.saves(arguments):
+        return False
     claims = claims_of(tool)
     return claims.reads if claims is not None else bool(getattr(tool, "only_reads", False))
 

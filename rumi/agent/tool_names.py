@@ -7,3 +7,4 @@ BASH_TOOLS: Final = ("bash", "bash_output", "bash_stop")
 
 CHANGING_FILES: Final = ("edit_file", "write_file")
 FILE_TOOLS: Final = ("read_file", *CHANGING_FILES)
+NOTHING_NEW: Final = "nothing_new"

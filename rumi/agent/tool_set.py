@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from rumi.agent.tool import BringsTools, Delegates, Tool
+from rumi.agent.tool import BringsTools, Delegates, MaySave, Tool
 
 
 class ToolSet:
@@ -32,4 +32,4 @@ def is_concurrent(tool: Tool | None, arguments: Mapping[str, object]) -> bool:
         return False
     if isinstance(tool, Delegates):
         return tool.is_concurrent(arguments)
-    return tool.concurrent
+    return tool.concurrent and not (isinstance(tool, MaySave) and tool.saves(arguments))

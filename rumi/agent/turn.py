@@ -22,6 +22,7 @@ from rumi.agent.fitting import CLOSING, COMPACT_AT, Fitting, complete
 from rumi.agent.permissions.consent import own_words
 from rumi.agent.permissions.gate import Gate
 from rumi.agent.tool import SubTurn, SubTurnEnd, Tool, ToolResult, WorksBeside
+from rumi.agent.tool_names import NOTHING_NEW
 from rumi.agent.turn_input import TurnInput, TurnMessage, ignore_shortened, nothing_meanwhile
 from rumi.errors import RumiError, single
 from rumi.models.dialects.endings import ending_of
@@ -45,6 +46,7 @@ from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts.operating import short_size
 from rumi.platform.texts.replies import Breaker
 from rumi.platform.texts.translation import error_text
+from rumi.platform.untrusted_text import one_line
 from rumi.texts import Text, gettext
 from rumi.web.links import links_in
 
@@ -65,6 +67,14 @@ CONTINUE = (
 )
 
 WHOLE_OUTPUT = "\n[The whole output, {size}, is in {path}.]"
+
+EMPTY = (
+    f"[Your reply was empty. If there is nothing to tell the user, call {NOTHING_NEW}. Otherwise write what "
+    "the user should read.]"
+)
+
+FAILURE_CHARS = 300
+"""Maximum length of a failed call's result in the end of a turn that has nothing to tell."""
 
 KEPT_CALLS = 2
 """Number of model calls that a turn within a turn leaves to the outer turn."""
@@ -166,6 +176,11 @@ class _Turn:
     """Number of whole outputs that were written to files."""
     last_result: Message | None = None
     """The last tool result, if prompts contain it uncut."""
+    nothing_new: str | None = None
+    """Why the turn has nothing to tell, if a call has ended it."""
+    failed: dict[str, str] = field(default_factory=dict)
+    """The results of failed calls, by tool, if no later call of the same tool succeeded."""
+    asked_for_end: bool = False
 
     async def run(self) -> TurnFinished:
         """Work until there is an answer, a breaker trips, or the model fails."""
@@ -220,8 +235,12 @@ class _Turn:
             self.outer._spend(usage, calls)
 
     async def work(self) -> TurnFinished:
-        if self.input.repeats and (tripped := await self._act(Reply("", self.input.repeats))) is not None:
-            return await self.close(tripped)
+        if self.input.repeats:
+            tripped = await self._act(Reply("", self.input.repeats))
+            if self.nothing_new is not None:
+                return self._ended_silently(self.nothing_new)
+            if tripped is not None:
+                return await self.close(tripped)
         while True:
             for said in await self.input.meanwhile():
                 self._hear(said)
@@ -230,6 +249,8 @@ class _Turn:
             try:
                 reply = await self._whole_reply()
             except ModelError as error:
+                if await self._asks_for_end(error):
+                    continue
                 if not self.check.asked:
                     raise
                 logger.info("an answer was not checked: %s", error)  # it is an answer all the same
@@ -244,8 +265,23 @@ class _Turn:
             await self._remember(message)
             calls = tuple(call.unsigned() for call in reply.tool_calls)  # only the model needs signatures
             tripped = await self._act(replace(reply, tool_calls=calls))
+            if self.nothing_new is not None:
+                return self._ended_silently(self.nothing_new)
             if tripped is not None:
                 return await self.close(tripped)
+
+    async def _asks_for_end(self, error: ModelError) -> bool:
+        """After an empty reply in a turn that may end silently, ask the model once whether it means that.
+
+        An empty reply alone is no end: it may as well come from a server that fails.
+        """
+        if error.kind != "empty" or self.asked_for_end or not self._calls_left:
+            return False
+        if self.acting.tool(NOTHING_NEW) is None:
+            return False
+        self.asked_for_end = True
+        await self._remember(Message("system", EMPTY))
+        return True
 
     def _hear(self, said: TurnMessage) -> None:
         """Take a message that the user sends during the turn."""
@@ -411,6 +447,7 @@ class _Turn:
                 if not self._sees_last():
                     self.breakers.forget_last()
                 self.check.note(call, result)
+                self._note_end(call, result)
                 note = self.breakers.count(call, arguments, result)
                 tripped = tripped or self.breakers.after_result()
                 # Only on the last result, which the model reads directly before its next reply.
@@ -421,6 +458,19 @@ class _Turn:
                 to_come -= 1
         tripped = tripped or self.breakers.after_reply(self.calls, self.usage)
         return tripped or (self.outer._reached_within() if self.outer is not None else None)
+
+    def _note_end(self, call: ToolCall, result: ToolResult) -> None:
+        """Record the failures that a silent end must not hide, and a call that ends the turn."""
+        if result.ends_turn:
+            self.nothing_new = result.content
+        elif result.ok:
+            self.failed.pop(call.name, None)
+        elif not result.parked:  # the reply asks about parked calls
+            self.failed[call.name] = one_line(result.content, FAILURE_CHARS)
+
+    def _ended_silently(self, why: str) -> TurnFinished:
+        failed = tuple(f"{one_line(name, 60)}: {said}" for name, said in self.failed.items())
+        return TurnFinished("complete", why, self.usage, nothing_new=True, failed=failed)
 
     def _sees_last(self) -> bool:
         """Return True if prompts show the last tool result completely, neither cut nor shortened."""

@@ -16,6 +16,7 @@ from rumi.channels.control.attach_server import AttachServer
 from rumi.channels.control.event_stream import EventStream
 from rumi.channels.control.file_stream import UploadStream
 from rumi.channels.control.task_stream import TaskStream
+from rumi.channels.triggers.trigger_calls import TriggerCalls
 from rumi.chats.chat_calls import ChatCalls
 from rumi.chats.inbox import Inbox
 from rumi.errors import UsageError
@@ -85,7 +86,7 @@ DECLARED: Final[Mapping[str, Declaration]] = {
     name: declared
     for kind in (
         ProcessCalls, TaskCalls, ScheduleCalls, BotCalls, ChatCalls, MemoryCalls, RecallCommands, UsageCalls,
-        McpServers, AttachServer, TaskStream, UploadStream, EventStream,
+        TriggerCalls, McpServers, AttachServer, TaskStream, UploadStream, EventStream,
     )
     for name, declared in declared_in(kind).items()
 }  # fmt: skip

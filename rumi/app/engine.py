@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str], None]
 
+OFFICE_MB = 450
+"""The approximate size of a sandbox with `tools = "office"` and the default packages."""
+
 DAEMON_S = 2.0
 """If another engine is used, the Docker daemon has this many seconds to answer."""
 
@@ -167,6 +170,8 @@ async def build_image(home: Home, loaded: Loaded, progress: Progress) -> list[st
     from rumi.sandbox.docker import image
 
     name = loaded.settings.sandbox.image
+    if selection_of(loaded).office:
+        progress(installing(selection_of(loaded)))
     progress(Text("building the sandbox's image {name}", name=name))
     report = await image.build_image(name, progress, selection=selection_of(loaded), folder=home.run)
     made_of = "runner/Dockerfile" if report.source == "alpine" else "this host's own programs"
@@ -200,14 +205,14 @@ async def build_rootfs(home: Home, loaded: Loaded, progress: Progress) -> list[s
         trio.from_thread.run_sync(progress, line)
 
     def installed() -> Packages:
-        return install(home.packages, selection.packages, report_step)
+        return install(home.packages, selection.packages, report_step, selection.office)
 
     def copied() -> RootfsReport:
         uid, gid = sandbox_user(home.installation(), home.root)
         return build(home.rootfs, uid=uid, gid=gid, selection=selection, packages=home.packages)
 
-    if selection.packages:
-        progress(Text("installing Python packages"))
+    if selection.package_names:
+        progress(installing(selection))
     packages = await trio.to_thread.run_sync(installed)
     progress(Text("copying this host's programs"))
     report = await trio.to_thread.run_sync(copied)
@@ -222,6 +227,13 @@ async def build_rootfs(home: Home, loaded: Loaded, progress: Progress) -> list[s
         *_lacking(report.missing),
         *describe_packages(selection, report.packages, packages.bytes, packages.reason),
     ]
+
+
+def installing(selection: Selection) -> str:
+    """Return the line that announces the installation of packages, with the size of the sandbox."""
+    if not selection.office:
+        return Text("installing Python packages")
+    return Text("Building the sandbox (one time, about {size} MB)", size=OFFICE_MB)
 
 
 def describe_packages(

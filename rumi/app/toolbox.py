@@ -1,7 +1,7 @@
 """The tools of a chat other than its sandbox tools; they are created for each turn."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -19,20 +19,24 @@ from rumi.agent.tools.delegate import Delegate
 from rumi.agent.tools.edit_file import EditFile
 from rumi.agent.tools.forget import ForgetTool
 from rumi.agent.tools.make_image import MakeImage
+from rumi.agent.tools.nothing_new import NothingNew
 from rumi.agent.tools.read_file import ReadFile
 from rumi.agent.tools.recall import RecallTool
 from rumi.agent.tools.remember import RememberTool
 from rumi.agent.tools.send_file import SendFile
 from rumi.agent.tools.todo import TodoTool
 from rumi.agent.tools.use_skill import UseSkill
-from rumi.agent.tools.web_fetch import WebFetch
+from rumi.agent.tools.web_fetch import SaveFile, WebFetch
 from rumi.agent.tools.web_search import WebSearch
 from rumi.agent.tools.write_file import WriteFile
 from rumi.chats.context import ChatView
+from rumi.chats.lists.tools import SharedListTool
 from rumi.memory.actor import AskMemory, asking_for_turn
 from rumi.memory.recall.actor import AskRecall
 from rumi.models.model import Message, Model, ModelRequest, ToolSpec
 from rumi.platform.chat_ids import ChatIds
+from rumi.sandbox.incoming import PlacedFile
+from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.records import ScheduleRecord, TaskRecord
 from rumi.tasks.bots.bots import Bots, StartBot
 from rumi.tasks.research.tool import RepositoryTool, ResearchTool
@@ -40,6 +44,8 @@ from rumi.tasks.schedules.schedules import Schedules
 from rumi.tasks.schedules.tools import SCHEDULE_TOOLS, schedule_tools
 from rumi.tasks.tasks import Tasks
 from rumi.texts import Language
+from rumi.web.files_from_web import FilesFromWeb
+from rumi.web.messages import Saved
 from rumi.web.tree import Web
 
 _ONE_FORM: Final = (
@@ -51,7 +57,6 @@ _ONE_FORM: Final = (
         WriteFile,
         Delegate,
         TodoTool,
-        WebFetch,
         WebSearch,
         RememberTool,
         ForgetTool,
@@ -61,6 +66,8 @@ _ONE_FORM: Final = (
         UseSkill,
         StartBot,
         DeclareTool,
+        SharedListTool,
+        NothingNew,
     ),
 )
 
@@ -73,12 +80,15 @@ class Toolbox:
     """The services that tools use, and the additional tools that MCP servers and channels provide."""
 
     web: Web
+    files_from_web: FilesFromWeb
     ids: ChatIds
+    journal: AskJournal
     memory: AskMemory
     recall: AskRecall
     skills: AskSkills
     runner: CodeRunner
     workspaces: Path
+    prepare_workspace: Callable[[str], Awaitable[object]]
     model_for: Callable[[str, Language, str], Model]
     tasks: Callable[[], Tasks]
     schedules: Callable[[], Schedules]
@@ -93,7 +103,7 @@ class Toolbox:
         memory = asking_for_turn(self.memory, view.turn)
         tools: tuple[Tool, ...] = (
             TodoTool(),
-            WebFetch(partial(self.web.fetch, chat)),
+            WebFetch(partial(self.web.fetch, chat), saving_for(view, self.files_from_web)),
             WebSearch(partial(self.web.search, chat)),
             RememberTool(memory, owner, chat, view.tainted, view.language),
             ForgetTool(memory, owner, view.language),
@@ -101,6 +111,7 @@ class Toolbox:
             *self._research(view, owner),
             *((StartBot(self.bots, owner, chat, view.language, view.user()),) if self.bots().any else ()),
             *schedule_tools(self.schedules, lambda: _new_schedule(view, owner)),
+            SharedListTool(self.journal, chat, view.user, view.turn, view.tainted),
             *self.of_channel(chat),
             *self.of_images(view),
             *self.mcp(view),
@@ -142,10 +153,25 @@ class Toolbox:
             tools=lambda: names,
             model=answer,
             project=view.project,
+            prepares=partial(self.prepare_workspace, view.chat),
             tainted=view.files_tainted,
             touches=view.touch_files,
             brings=view.mark_files_tainted,
         )
+
+
+def saving_for(view: ChatView, files: FilesFromWeb) -> SaveFile:
+    """Return the function that saves files from the web in a chat's workspace, marked as untrusted."""
+
+    async def before() -> None:
+        await view.touch_files()
+        # Before the file is there, so that no crash can leave an untrusted file without taint.
+        await view.mark_files_tainted()
+
+    async def save(url: str, path: str, progress: Progress) -> tuple[Saved, PlacedFile]:
+        return await files.save(view.chat, url, path, progress, before)
+
+    return save
 
 
 def _new_schedule(view: ChatView, owner: str) -> ScheduleRecord:
@@ -164,7 +190,7 @@ def _new_schedule(view: ChatView, owner: str) -> ScheduleRecord:
 def specs_now() -> Mapping[str, Sequence[ToolSpec]]:
     """Return the current specs of the chats' tools by the tools' names; a tool may have several specs."""
     forms: dict[str, list[ToolSpec]] = {}
-    for tool in (Bash, ResearchTool, RepositoryTool):
+    for tool in (Bash, ResearchTool, RepositoryTool, WebFetch):
         for spec in tool.specs:
             forms.setdefault(spec.name, []).append(spec)
     for tool_type in (*_ONE_FORM, *SCHEDULE_TOOLS):

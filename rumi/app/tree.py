@@ -19,9 +19,10 @@ rumi             rest_for_one: each child depends on the children above it
 ├── chats        keyed: one child per chat
 ├── schedules    fires reminders and schedules
 ├── poller       receives messages                  (a channel)
+├── triggers     events of other programs           (only if triggers are configured)
 ├── control      the control socket
 ├── page         serves the web page                (a channel)
-└── listener     webhook, health and metrics        (a channel)
+└── listener     webhooks, health and metrics       (a channel)
 """
 
 import logging
@@ -137,7 +138,9 @@ class ActorTree:
             free_space_advice=self._free_space_advice,
             whole_status=self._whole_status,
         )
-        edges = add_edges(inputs, store, agent, tasks, chats, counts=self._counts, events=self._events)
+        edges = add_edges(
+            inputs, store, agent, tasks, chats, audit=self.audit, counts=self._counts, events=self._events
+        )
 
         self.inbox, self.services = chats.inbox, chats.services
         self.tasks, self.schedules = tasks.tasks, tasks.schedules

@@ -11,6 +11,7 @@ if TYPE_CHECKING:  # a command that only names the channels must not load the ag
     from actors import ActorRef, Supervisor, TreeEvent
     from rumi.agent.tool import Tool
     from rumi.channels.counters import Counts
+    from rumi.channels.takers import Taker
     from rumi.chats.hub import Hub
     from rumi.chats.inbox import Inbox
     from rumi.chats.port import ChatSubscription
@@ -125,6 +126,13 @@ class Channel:
 
         `reached` returns a port to a chat at the worker that serves it.
         """
+
+    def add_takers(self, takers: "Sequence[Taker]") -> str:
+        """Accept these deliveries of other servers too; called before `add_view`.
+
+        Return the URL of the channel's listener; empty if the channel accepts none.
+        """
+        return ""
 
     def add_view(
         self,

@@ -14,7 +14,7 @@ from rumi.store.journal.records import Reason
 
 _WEB: Final = ("web_fetch", "web_search", "research", "research_repo")
 _OTHERS: Final = ("remember", "forget", "recall", "use_skill", "send_file", "find_tools", "todo", "delegate")
-_LATER: Final = ("remind", "schedule", "list_schedules", "cancel_schedule")
+_LATER: Final = ("remind", "schedule", "list_schedules", "cancel_schedule", "nothing_new", "shared_list")
 TOOLS: Final = frozenset({*BASH_TOOLS, *FILE_TOOLS, *_WEB, *_OTHERS, *_LATER})
 """Known tool names. A model may invent other names, which are counted as "other"."""
 

@@ -20,7 +20,6 @@ import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from secrets import token_hex
 from typing import TypeAlias
 
 import trio
@@ -48,7 +47,7 @@ from rumi.chats.gathering import Gathering
 from rumi.chats.jobs import EndedBy, Job, JobKind, JobQueue
 from rumi.chats.pieces import whole
 from rumi.chats.recovery import CrashReplies, Left, answers_parked
-from rumi.chats.services import ChatServices, handler_for
+from rumi.chats.services import ChatServices, CommandReply, handler_for
 from rumi.chats.session import ChatSession
 from rumi.chats.speaking import Speaking
 from rumi.chats.status import metrics_of, phase_of
@@ -63,7 +62,7 @@ from rumi.platform.texts import undo as undo_texts
 from rumi.platform.texts import waiting as waiting_texts
 from rumi.store.journal.inbox import open_messages
 from rumi.store.journal.outbox import settle
-from rumi.store.journal.records import Button, FinalReply, Incoming
+from rumi.store.journal.records import Incoming
 from rumi.texts import Language
 
 
@@ -119,8 +118,8 @@ class Offered:
 
 ChatMessage: TypeAlias = Incoming | AnswerQuestion | EndTurn | FilesCame | HandOver
 
-Text: TypeAlias = str | Callable[[], Awaitable[str]]
-"""The text of a reply, or an async function that returns it."""
+Text: TypeAlias = str | Callable[[], Awaitable[str | CommandReply]]
+"""The text of a reply, or an async function that returns the text or the reply."""
 
 
 class Chat(Actor[ChatMessage]):
@@ -466,7 +465,8 @@ class Chat(Actor[ChatMessage]):
         seen = self._session.parked.seen if kind in ("answer", "retry") else frozenset[int]()
         if text != message.text:
             message = replace(message, text=text)
-        return Job(kind, message, self._context.now(), language, seen=seen)
+        alone = bool(message.trigger)
+        return Job(kind, message, self._context.now(), language, seen=seen, alone=alone)
 
     def _correct(self, correction: Incoming) -> None:
         """Replace the text of a message whose turn has done nothing yet; otherwise say that it is late."""
@@ -492,7 +492,7 @@ class Chat(Actor[ChatMessage]):
                 return
             # After a restart, a user cannot know yet whether the turn goes on.
             unknown = job.kind in ("retry", "continue") and self._job is not None and self._job.resumes
-            if job.message.schedule or job.kind == "answer" or unknown:
+            if job.message.away or job.kind == "answer" or unknown:
                 self._queue.hold(job)  # no user could send it again, or a user pressed a button
                 return
             if self._queue.takes(job, self._job):
@@ -669,11 +669,10 @@ class Chat(Actor[ChatMessage]):
         """Store and publish, in order, the replies that the mailbox loop has queued."""
         async for messages, text, shown in self._unsent:
             # Stored before it is published: a reply that subscribers saw must survive a crash.
-            buttons = tuple(Button(token_hex(8), label, words) for label, words in shown)
             said = text if isinstance(text, str) else await text()
-            settled = settle(self._chat, FinalReply(messages, said, buttons=buttons))
-            delivery = await self._services.journal.ask(settled)
-            replied = Replied(delivery, messages, said)
+            reply = CommandReply(said, shown) if isinstance(said, str) else said
+            delivery = await self._services.journal.ask(settle(self._chat, reply.stored(messages)))
+            replied = Replied(delivery, messages, reply.text)
             self._services.publisher.reply(self._chat, "", replied)
 
     # The worker
@@ -698,7 +697,8 @@ class Chat(Actor[ChatMessage]):
             self._cursor.earlier, self._cursor.working = max(self._cursor.earlier, job.message.id), 0
             return following
         self._services.publisher.reply(self._chat, "" if plain else job.turn, done.replied, done.finished)
-        if done.finished is not None and done.finished.reason == "complete":
+        answered = done.finished is not None and done.finished.reason == "complete"
+        if answered and not done.replied.silent:
             self._speaking.begin(job.message, done.replied.text, job.language)
         self._sum_up(job)
         return following

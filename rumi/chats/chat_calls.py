@@ -12,6 +12,7 @@ from rumi.platform.timestamps import utc
 from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.history import MOST_ENTRY
 from rumi.store.journal.inbox import knows_chat
+from rumi.store.journal.lists import items_of, lists_of
 from rumi.store.journal.reading import list_chats, read_history, search_history
 from rumi.store.journal.records import StoredEntry
 
@@ -47,6 +48,16 @@ class ChatCalls:
         known = await self._known(caller, chat)
         entries = await self.ask(read_history(known, _before(before), PAGE))
         return {"entries": [entry_as_json(entry) for entry in entries]}
+
+    @call("chats.lists")
+    async def lists(self, caller: Caller, *, chat: str) -> object:
+        """Return the lists that a chat shares, with their items."""
+        known = await self._known(caller, chat)
+        found = [
+            (entry.name, await self.ask(items_of(known, entry.name)))
+            for entry in await self.ask(lists_of(known))
+        ]
+        return {"lists": [{"list": name, "items": [asdict(item) for item in items]} for name, items in found]}
 
     @call("chats.search")
     async def search(self, caller: Caller, *, words: str, chat: str = "", before: int = 0) -> object:

@@ -34,7 +34,9 @@ CommandName: TypeAlias = Literal[
     "allow",
     "remind",
     "schedules",
+    "snooze",
     "timezone",
+    "list",
     "voice",
     "yes",
     "no",
@@ -54,6 +56,7 @@ BUDGETS: Final = "budgets"
 SCHEDULES: Final = "schedules"
 RECALL: Final = "recall"
 FORGETTING: Final = "forgetting"
+LISTS: Final = "lists"
 PEOPLE: Final = "people"
 SPEECH: Final = "speech"
 
@@ -67,7 +70,9 @@ HANDLER_NAMES: Final[Mapping[CommandName, str]] = {
     "allow": BUDGETS,
     "remind": SCHEDULES,
     "schedules": SCHEDULES,
+    "snooze": SCHEDULES,
     "timezone": SCHEDULES,
+    "list": LISTS,
     "voice": SPEECH,
     "recall": RECALL,
     "forget_everything": FORGETTING,
@@ -88,7 +93,7 @@ FILES_YES = f"{FILES} yes"
 FILES_NO = f"{FILES} no"
 RESET_FILES = f"/reset {FILES_YES}"
 
-_SPOKEN: Final[Mapping[str, CommandName]] = {"si": "yes", "sí": "yes"}
+_SPOKEN: Final[Mapping[str, CommandName]] = {"si": "yes", "sí": "yes", "lista": "list"}
 """Aliases of commands."""
 
 _COMMAND = re.compile(r"/([sS][íÍ]|[A-Za-z_][A-Za-z0-9_-]*)(?:@\w+)?(?:\s+(.*))?", re.DOTALL)

@@ -49,7 +49,9 @@ class TurnStarted:
 
     `origin` is the message's id in its source, such as a Telegram chat; None if the source has no ids.
     `outside` is true if the message contains text that its user did not write. For a turn that goes on after
-    a restart, `preview` is the source's id of the message that showed the growing answer.
+    a restart, `preview` is the source's id of the message that showed the growing answer. `schedule` is the
+    number of the schedule that began the turn. Clients do not show such a turn while it runs, because it may
+    end silently; 0 for a person's message.
     """
 
     text: str
@@ -58,6 +60,7 @@ class TurnStarted:
     origin: int | None = None
     outside: bool = False
     preview: int | None = None
+    schedule: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +101,9 @@ class Replied:
     acknowledges that a person has received the reply. `reason` says how the turn ended; it is set only on the
     reply to a turn that is published a second time. `task` is the number of a task, if this reply is the
     task's result, which all clients of the chat show; 0 for a reply to a person's message. `schedule` is the
-    number of the schedule that created the message; 0 for a person's message.
+    number of the schedule that created the message; 0 for a person's message. A `silent` reply counts as
+    delivered, and clients do not show it: the scheduled work had nothing to tell, and `text` says why.
+    `commands` are those that buttons below the reply send, where a channel has buttons.
     """
 
     delivery: int
@@ -107,6 +112,14 @@ class Replied:
     reason: Reason | None = None
     task: int = 0
     schedule: int = 0
+    silent: bool = False
+    commands: tuple[str, ...] = ()
+
+    @property
+    def with_commands(self) -> str:
+        """Return the text, and below it the commands that it does not name: for channels without buttons."""
+        missing = [command for command in self.commands if command not in self.text]
+        return "\n\n".join(filter(None, (self.text, " · ".join(f"`{command}`" for command in missing))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,7 +361,7 @@ _PARTS: Final[Mapping[tuple[type[Any], str], type[Any]]] = {
     (TurnFinished, "usage"): Usage,
     (Used, "usage"): Usage,
 }
-_TUPLES: Final = frozenset({"argv", "links", "messages", "shows"})
+_TUPLES: Final = frozenset({"argv", "commands", "failed", "links", "messages", "shows"})
 _TEXT: Final = "_text"
 """The end of the names of fields with the key and the fields of a `Text`."""
 _LEFT_OUT: Final = frozenset({"pictures", "written_tokens", "whole_output"})

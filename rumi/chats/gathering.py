@@ -6,7 +6,17 @@ from dataclasses import dataclass, field, replace
 import trio
 
 from rumi.chats.jobs import Job, JobQueue
-from rumi.chats.pieces import LATE_S, MOST_PARTS, belong, hold_s, points, sent_together, whole, window_s
+from rumi.chats.pieces import (
+    LATE_S,
+    MOST_PARTS,
+    belong,
+    hold_s,
+    joins_events,
+    points,
+    sent_together,
+    whole,
+    window_s,
+)
 from rumi.platform.config.schema import Settings
 from rumi.store.journal.records import Incoming
 
@@ -32,7 +42,7 @@ class Gathering:
     def take(self, job: Job) -> None:
         """Add the message of a new turn to the turn that it belongs to; without one, begin or hold it."""
         message, at = job.message, self.came_at(job.message)
-        if self._adds(message, at):
+        if self._adds(message, at) or self._joins_waiting(message, at):
             return
         self.release()
         job.parts, job.last_at = [message], at
@@ -84,6 +94,14 @@ class Gathering:
             if job is self.held and not self._hold(job):
                 self.release()
             return True
+        return False
+
+    def _joins_waiting(self, event: Incoming, at: float) -> bool:
+        """Add an event of a trigger to the last waiting turn for events of that trigger, if there is one."""
+        for job in reversed(self.queue.waiting) if event.trigger else ():
+            if job.takes_parts and joins_events(job.parts, event):
+                job.add(event, whole((*job.parts, event), self.settings.session.handed_chars), at)
+                return True
         return False
 
     def _hold(self, job: Job) -> bool:

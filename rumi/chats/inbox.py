@@ -1,6 +1,6 @@
 """The inbox delivers messages from front ends to chats: it stores each message, then wakes its chat."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
 
 import trio
@@ -11,13 +11,14 @@ from rumi.chats.chats import WRITE_S, Chats
 from rumi.chats.commands import is_stop
 from rumi.chats.dispatcher import Dispatcher
 from rumi.chats.events import Replied
-from rumi.chats.hub import reply_to
+from rumi.chats.hub import HubSubscription, reply_to
 from rumi.chats.services import ChatServices
 from rumi.errors import NotTaken, RumiError
 from rumi.platform.chat_ids import DEFAULT_CHAT, unknown_chat
 from rumi.platform.grace import with_grace
 from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts import storage as storage_texts
+from rumi.store.journal.deliveries import Taken, accept_event
 from rumi.store.journal.inbox import accept_messages, join_albums, knows_chat
 from rumi.store.journal.outbox import undelivered_replies
 from rumi.store.journal.records import Attachment, Incoming, NotStored
@@ -111,6 +112,33 @@ class Inbox:
         """
         return [stored is not None for stored in await self._store(messages, self._services.context.language)]
 
+    async def accept_event(
+        self, event: Incoming, delivery: str, most_per_hour: int, window_s: float = 0.0
+    ) -> Taken:
+        """Store an event of a trigger, unless its delivery was taken earlier, and wake its chat.
+
+        `most_per_hour` and `window_s` limit what is stored: see the step of this name. On cancellation, the
+        event may or may not be stored.
+
+        Raises:
+            NotTaken: nothing can be stored now.
+            RumiError: the event could not be stored.
+        """
+        taken = Taken()
+        most = self._services.context.settings.session.handed_chars
+        event = replace(event, attachments=bounded(event.attachments, most))
+
+        async def store() -> Sequence[Incoming | None] | NotStored:
+            nonlocal taken
+            found = await self._services.journal.ask(accept_event(event, delivery, most_per_hour, window_s))
+            if isinstance(found, NotStored):
+                return found
+            taken = found
+            return (taken.message,)
+
+        await self._write(store, (), self._services.context.language)
+        return taken
+
     async def join_albums(self, quiet_s: float) -> float | None:
         """Merge each album that got no new part for `quiet_s` seconds into one message, and wake its chat.
 
@@ -151,6 +179,22 @@ class Inbox:
                 if message.zone or message.place is not None:
                     await self._services.propose_zone(message)
         stops = tuple(message.chat for message in batch if is_stop(message))
+
+        async def store() -> Sequence[Incoming | None] | NotStored:
+            return await self._services.journal.ask(accept_messages(batch))
+
+        return await self._write(store, stops, language)
+
+    async def _write(
+        self,
+        store: Callable[[], Awaitable[Sequence[Incoming | None] | NotStored]],
+        stops: Collection[str],
+        language: Language,
+    ) -> Sequence[Incoming | None]:
+        """Run a write that stores messages, and wake the chats of the messages: see `_store`.
+
+        After `STOP_S`, or if nothing can be stored, the turns of the chats in `stops` are stopped anyway.
+        """
         stored: Sequence[Incoming | None] | NotStored = ()
         failed: Exception | None = None
 
@@ -161,7 +205,7 @@ class Inbox:
         async def write() -> None:
             nonlocal stored, failed
             try:
-                stored = await self._services.journal.ask(accept_messages(batch))
+                stored = await store()
             except Exception as error:  # noqa: BLE001  # raised below: a nursery would wrap it
                 failed = error
             else:
@@ -218,11 +262,24 @@ class Inbox:
         # Subscribe before the message is accepted: its reply may be published before `accept` returns.
         with self._services.hub.listening(chat) as events, trio.move_on_after(COMMAND_REPLY_S):
             number = await self.accept(chat, text, language, unattended=True)
-            # Another worker publishes the reply in its own process, so look for it in the shared journal.
-            if not self._services.pending.takes(chat):
-                return await self._stored_reply(chat, number)
-            return (await reply_to(events, number)).text
+            return await self._reply(events, chat, number)
         raise RumiError("The chat has not answered yet.", "It continues; look at: rumi status")
+
+    async def reply(self, chat: str, number: int, wait_s: float) -> str:
+        """Return the final reply to a stored message; empty if it takes longer than `wait_s` seconds."""
+        with self._services.hub.listening(chat) as events, trio.move_on_after(wait_s):
+            # It may have come before this call subscribed.
+            for reply in await self._services.journal.ask(undelivered_replies(chat, (number,))):
+                if number in reply.messages:
+                    return reply.text
+            return await self._reply(events, chat, number)
+        return ""
+
+    async def _reply(self, events: HubSubscription, chat: str, number: int) -> str:
+        # Another worker publishes the reply in its own process, so look for it in the shared journal.
+        if not self._services.pending.takes(chat):
+            return await self._stored_reply(chat, number)
+        return (await reply_to(events, number)).text
 
     async def _stored_reply(self, chat: str, number: int) -> str:
         """Wait until the worker that serves the chat has stored the reply; return the reply's text."""

@@ -15,7 +15,7 @@ from rumi.platform.texts import questions as question_texts
 from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts import waiting as waiting_texts
 from rumi.platform.texts.questions import Verdict
-from rumi.store.journal.records import Attachment, BrokenTurn, Incoming
+from rumi.store.journal.records import Attachment, BrokenTurn, FireOutcome, Incoming
 from rumi.texts import Language
 
 JobKind: TypeAlias = Literal["turn", "retry", "continue", "undo", "new", "reset", "result", "answer"]
@@ -114,6 +114,8 @@ class Job:
     stopped: bool = False
     began: dict[str, float] = field(default_factory=dict)
     waits_for_yes: bool = False
+    outcome: FireOutcome | None = None
+    """What the schedule of the message shows about this work; None for what follows from its end."""
 
     @property
     def turn(self) -> str:

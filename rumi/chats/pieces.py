@@ -3,7 +3,8 @@
 Telegram sends a comment on a forwarded message as a message of its own, each forwarded message and each
 document as one, and cuts a text at 4,096 units. A chat joins such pieces to one message for one turn in three
 ways: it holds the first piece for a moment if more is likely to come; it adds a piece to a turn that has done
-nothing yet; and it adds a piece to a message that waits in the queue.
+nothing yet; and it adds a piece to a message that waits in the queue. Events of a trigger that wait in the
+queue are joined too, so that a flood of events needs few turns.
 """
 
 import re
@@ -11,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from rumi.agent.prompts.message_entries import bounded, fetched
+from rumi.agent.prompts.message_entries import bounded, fetched, newest_events
 from rumi.chats.commands import parse_chat_command
 from rumi.platform.texts import questions as question_texts
 from rumi.store.journal.records import CUT_FROM_UNITS, CUT_UNITS, Incoming, joined, text_units
@@ -159,7 +160,7 @@ def _fit(earlier: Incoming, later: Incoming) -> bool:
 
 def same_way(one: Incoming, other: Incoming) -> bool:
     """Return True if the same person sent both messages, and a turn for one has what the other would have."""
-    names = ("chat", "user", "channel", "model", "project", "apart", "unattended", "by_hand")
+    names = ("chat", "user", "channel", "model", "project", "apart", "unattended", "by_hand", "trigger")
     return all(getattr(one, name) == getattr(other, name) for name in names)
 
 
@@ -168,17 +169,19 @@ def whole(parts: Sequence[Incoming], max_chars: int) -> Incoming:
     message = joined(parts)
     if len(parts) == 1:
         return message
+    if message.trigger:
+        return replace(message, attachments=newest_events(message.attachments, max_chars))
     return replace(message, attachments=bounded(message.attachments, max_chars))
 
 
 def regrouped(messages: Iterable[Incoming], together_s: float) -> list[list[Incoming]]:
     """Return stored messages, each with the parts of its turn; the first message of a group is the turn's.
 
-    Messages that began no turn form a group if they came together.
+    Messages that began no turn form a group if they came together, or bring events of the same trigger.
     """
     groups: list[list[Incoming]] = []
     for message in messages:
-        turns = [group for group in groups if _of_group(message, group)]
+        turns = [group for group in groups if _of_group(message, group) or joins_events(group, message)]
         last = groups[-1] if groups else []
         if turns:
             turns[0].append(message)
@@ -187,6 +190,14 @@ def regrouped(messages: Iterable[Incoming], together_s: float) -> list[list[Inco
         else:
             groups.append([message])
     return groups
+
+
+def joins_events(waiting: Sequence[Incoming], event: Incoming) -> bool:
+    """Return True if an event gets one turn with events of its trigger that wait and have begun no turn."""
+    first = waiting[0] if waiting else None
+    if first is None or not event.trigger or first.turn or event.turn or len(waiting) >= MOST_PARTS:
+        return False
+    return first.text == event.text and same_way(first, event)
 
 
 def _of_group(message: Incoming, group: Sequence[Incoming]) -> bool:

@@ -28,7 +28,7 @@ from rumi.chats.people.people import People
 from rumi.chats.pieces import regrouped
 from rumi.chats.publishing import PendingMessages, Publisher
 from rumi.chats.resuming import MOST_RESUMED, OLDEST_S
-from rumi.chats.services import CommandHandler, handler_for
+from rumi.chats.services import CommandHandler, CommandReply, handler_for
 from rumi.chats.session import ending
 from rumi.chats.undoing import undo_reply
 from rumi.errors import RumiError
@@ -167,8 +167,9 @@ class CrashReplies:
         reason: Reason = "crashed" if crashed else "stopped" if stopped else "interrupted"
         command = _command_of(message)
         if command is not None:
-            text = await self._text_for_command(message, language, command)
-            delivery = await self.journal.ask(settle(chat, FinalReply(messages, text)))
+            command_reply = await self._reply_to_command(message, language, command)
+            text = command_reply.text
+            delivery = await self.journal.ask(settle(chat, command_reply.stored(messages)))
             outcome = (turn_of(message.id), TurnFinished(reason, text)) if _asked(message) else ("", None)
             turn, finished = outcome
             self.publisher.reply(chat, turn, Replied(delivery, messages, text), finished)
@@ -184,16 +185,16 @@ class CrashReplies:
         if message.apart:  # the turn has a history of its own, or none if it was not begun
             session, entries = 0, entries if message.turn else ()
         reply = FinalReply(messages, text, reason, session, entries, parts=parts)
-        reply = asking(reply, parked, language)
+        reply = asking(reply, parked, language, schedule=message.schedule, now=self.publisher.now())
         delivery = await self.journal.ask(settle(chat, reply))
         parked.note_asked(reply.asked)
         replied = Replied(delivery, messages, reply.text, schedule=message.schedule)
         self.publisher.reply(chat, turn, replied, TurnFinished(reason, reply.text))
         return () if message.apart else entries
 
-    async def _text_for_command(
+    async def _reply_to_command(
         self, message: Incoming, language: Language, command: ChatCommand | UnknownCommand
-    ) -> str:
+    ) -> CommandReply:
         """Return the reply to a command.
 
         A command with a handler runs now, possibly for the second time: handlers are idempotent. If it meets
@@ -205,19 +206,20 @@ class CrashReplies:
             name, rest = command.name, command.rest
             refused = self.people.refusal(message, language, name, rest, has_handler=True)
             if refused:
-                return refused
+                return CommandReply(refused)
             try:
-                return await handler.command(self.people.current(message), language, command)
+                said = await handler.command(self.people.current(message), language, command)
             except (ActorError, RumiError):
                 raise
             except Exception as error:
                 logger.error("chat %s: the command /%s fails", message.chat, name, exc_info=error)
-                return _lost_command(language, command)
+                said = _lost_command(language, command)
+            return CommandReply(said) if isinstance(said, str) else said
         if command.name == "undo":
             undone = await self.journal.ask(find_undo(message.chat, message.id))
             if undone is not None:  # the undo was decided before the crash and has been completed since
-                return undo_reply(undone, language)
-        return _lost_command(language, command)
+                return CommandReply(undo_reply(undone, language))
+        return CommandReply(_lost_command(language, command))
 
     async def republish(self, chat: str, left: "Sequence[Left]" = ()) -> None:
         """Publish replies that no subscriber got, because the chat crashed just after storing them.

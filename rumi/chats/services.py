@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from secrets import token_hex
 from typing import Protocol, runtime_checkable
 
 import trio
@@ -32,7 +33,7 @@ from rumi.sandbox.policy import STRICT, CommandPolicy, may_write
 from rumi.sandbox.workspace import WorkspaceUse, measure
 from rumi.sandbox.workspace import clear as clear_workspace
 from rumi.sandbox.workspace import remove as remove_workspace
-from rumi.store.journal.records import Incoming
+from rumi.store.journal.records import Button, FinalReply, Incoming
 from rumi.store.journal.transaction import JournalMessage
 from rumi.texts import Language
 
@@ -226,10 +227,29 @@ class ChatShell(SandboxShell):
             await self._session.set_files_tainted(True)
 
 
+@dataclass(frozen=True, slots=True)
+class CommandReply:
+    """The reply to a command, with buttons: each is its label and the command that a press sends.
+
+    With `in_place`, the reply to a press takes the place of the message whose button was pressed.
+    """
+
+    text: str
+    buttons: Sequence[tuple[str, str]] = ()
+    in_place: bool = False
+
+    def stored(self, messages: tuple[int, ...]) -> FinalReply:
+        """Return the final reply to store, with new ids of its buttons."""
+        buttons = tuple(Button(token_hex(8), label, words) for label, words in self.buttons)
+        return FinalReply(messages, self.text, buttons=buttons, in_place=self.in_place)
+
+
 class CommandHandler(Protocol):
     """Handles chat commands, for example the commands for tasks."""
 
-    async def command(self, message: Incoming, language: Language, command: ChatCommand) -> str:
+    async def command(
+        self, message: Incoming, language: Language, command: ChatCommand
+    ) -> str | CommandReply:
         """Run a command for the message's sender and return the reply. Raise no expected error.
 
         Idempotent: a second call for the same message has no additional effect.

@@ -31,7 +31,7 @@ CALL_CHARS: Final = 100
 
 TAKEN_BACK: Final = frozenset(
     {*BASH_TOOLS, *FILE_TOOLS, "remember", "forget", "recall", "find_tools", "todo"}
-    | {"remind", "schedule", "list_schedules", "cancel_schedule"}
+    | {"remind", "schedule", "list_schedules", "cancel_schedule", "shared_list"}
 )
 """Tools without effects, or with effects that an undo reverts completely."""
 
@@ -127,6 +127,9 @@ def undo_reply(undone: Undone, language: Language) -> str:
         facts_kept=undone.facts_kept,
         schedules=undone.schedules,
         schedules_kept=undone.schedules_kept,
+        items=undone.items,
+        items_kept=undone.items_kept,
+        approvals=undone.approvals,
         parked=undone.parked,
         tasks=undone.tasks,
         sent=not undone.withdrawn,

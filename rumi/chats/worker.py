@@ -22,15 +22,18 @@ from rumi.agent.events import (
     TurnFinished,
 )
 from rumi.agent.fitting import GO_ON
+from rumi.agent.permissions.gate import Parking
 from rumi.agent.prompts.message_entries import (
     answering,
     attachment_message,
     beyond_last_exchange,
+    command_in,
     described,
     fetched,
     has_outside_text,
     meanwhile,
     opening,
+    output_entries,
     result_entries,
     to_fetch,
 )
@@ -39,6 +42,7 @@ from rumi.agent.tool import Tool
 from rumi.agent.tools.bash import bash_tools
 from rumi.agent.tools.delegate import Delegate
 from rumi.agent.tools.edit_file import EditFile
+from rumi.agent.tools.nothing_new import NothingNew
 from rumi.agent.tools.read_file import ReadFile
 from rumi.agent.tools.search_files import search_tools
 from rumi.agent.tools.write_file import WriteFile
@@ -59,8 +63,10 @@ from rumi.chats.resuming import (
     replies_in,
     results_of_interrupted,
 )
+from rumi.chats.scheduled_command import command_error, run_command
 from rumi.chats.services import ChatServices, ChatShell
 from rumi.chats.session import ChatSession, ending
+from rumi.chats.standing import StandingAnswers, StandingCalls, waiting_note
 from rumi.chats.surroundings import variables
 from rumi.chats.undoing import Undoing
 from rumi.errors import RumiError
@@ -69,6 +75,7 @@ from rumi.models.token_budget import takes_pictures
 from rumi.platform.texts import models as model_texts
 from rumi.platform.texts import operating as operation_texts
 from rumi.platform.texts import replies as reply_texts
+from rumi.platform.texts import standing as standing_texts
 from rumi.platform.texts import telegram as telegram_texts
 from rumi.platform.texts.questions import Verdict
 from rumi.platform.texts.translation import error_text
@@ -90,9 +97,11 @@ from rumi.store.journal.records import (
     Attachment,
     Button,
     FinalReply,
+    FireOutcome,
     HistoryEntry,
     Reason,
 )
+from rumi.store.journal.schedules import fired_by_hand
 from rumi.texts import Text, gettext, ngettext
 from rumi.web.links import urls_in_words
 from rumi.web.readers.files.viewer import Seen
@@ -200,7 +209,8 @@ class Worker:
             return await self._leave_open(job)
         if finished is None:
             finished = self._cut_short(job, unconfirmed)
-        replied = await self._settle(self._end(job, finished))
+        silent = finished.nothing_new and await self._may_be_silent(job, finished)
+        replied = await self._settle(self._end(job, finished, silent=silent))
         if job.message.schedule:
             replied = replace(replied, schedule=job.message.schedule)
         if job.allowed:  # a yes is valid for this turn only
@@ -210,6 +220,20 @@ class Worker:
         self._session.turn = ""
         self._session.step_back()
         return done
+
+    async def _may_be_silent(self, job: Job, finished: TurnFinished) -> bool:
+        """Return True if nobody has to be told how a scheduled turn with nothing new has ended.
+
+        A failure, a call that waits for a yes, a shown file and a person who waits must be answered. What an
+        earlier process did in the turn is not known well enough to be silent about it.
+        """
+        acted = job.broken is not None and replies_in(job.broken.entries) > 0
+        told = finished.failed or job.still_running or job.shows or job.joined or job.dropped or acted
+        note = "" if job.broken is not None and job.note == reply_texts.went_on(job.language) else job.note
+        if not job.message.schedule or told or note or self._session.parked.to_ask():
+            return False
+        job.note = ""
+        return not await self._services.journal.ask(fired_by_hand(job.message.schedule, job.message.id))
 
     async def _attempts(self, job: Job) -> TurnFinished:
         """Run the turn. If parts of its message come while it has done nothing yet, begin it again."""
@@ -240,9 +264,11 @@ class Worker:
         """Return the history entries of the job's message; from now on, more parts begin the turn again."""
         await self._leave_out_last_exchange(job)
         written = await self._when_written(job)
+        waiting = self._session.parked.still_waiting(job.message.schedule)
         # No await from here: a part that comes later finds the turn opened.
         job.opened = True
-        return (*written, *opening(job.turn, job.message))
+        note = waiting_note(job.turn, waiting, self._session.tainted)
+        return (*written, *note, *opening(job.turn, job.message))
 
     def _distrusted(self, job: Job, entries: tuple[HistoryEntry, ...]) -> tuple[HistoryEntry, ...]:
         """Return the entries, tainted if the words of the job's sender are not to be trusted."""
@@ -278,6 +304,8 @@ class Worker:
         Return how the turn finished. An unusable model or an attachment that cannot be fetched ends the turn
         as a `model_error`.
         """
+        if command := command_in(job.message):
+            return await self._run_command(job, command)
         # A turn that begins again with a corrected text has entries in the session only.
         known = any(entry.turn == job.turn for entry in self._session.entries)
         if job.broken is not None and not job.broken.entries and not known:
@@ -329,11 +357,11 @@ class Worker:
                     "system", change_note(line.message.content)
                 )  # stands before the turn's message
                 await self._session.append(job.turn, TurnMessage(note, line.tainted))
-        # In a scheduled turn the person may be away, so calls that need a yes are parked, and the reply asks.
+        # If the person may be away, calls that need a yes are parked, and the reply asks.
         # In a turn of a program no person can say yes, but a person who retries such a turn can.
         attended = job.kind == "retry" or job.message.by_hand
         confirm = partial(self._confirm, job) if attended else None
-        parking = self._session.parked if job.message.schedule or job.allowed else None
+        parking = self._parking(job)
         checks = self._context.sums_up(job.message.model)
         checks = checks and self._context.settings.agent.check_before_end
         begin = self._context.turn_input(
@@ -364,6 +392,32 @@ class Worker:
             await self._context.show(self._chat, tuple(job.shows)[:MOST_SHOWN])
         return finished
 
+    async def _run_command(self, job: Job, command: str) -> TurnFinished:
+        """Run the command of a schedule in the chat's sandbox, without a model; return its output.
+
+        A command that an earlier process has begun is not run again, because it may have had its effect.
+        """
+        job.fixed = True
+        if job.broken is not None:
+            job.note = ""  # it does not go on
+            return TurnFinished("interrupted", reply_texts.restarted(job.language, described(job.message)))
+        job.stage = Text("running a command")
+        try:
+            if not self._context.people.of(job.message).rights.may_use("bash"):
+                raise RumiError("The role of its owner does not allow commands.")
+            if not self._files_are_here:
+                await self._services.workspaces.carry.fetch(self._chat, self._chat)
+                self._files_are_here = True
+            self._zone = await self._context.zone(self._chat)
+            self._shell.variables = variables(self._zone, self._context.now())
+            show = None if self._context.show is None else partial(self._context.show, self._chat)
+            finished = await run_command(job, command, self._shell, self._services, show)
+        except RumiError as error:
+            finished = command_error(job, command, error)
+        job.stage = ""
+        self._session.tainted |= self._shell.tainted
+        return finished
+
     async def _prepare_tools(self, job: Job) -> None:
         """Wait for tools that are starting; note in the job which of them are missing."""
         if self._context.tools_ready is not None:
@@ -372,6 +426,19 @@ class Worker:
             missing = (text.in_language(job.language) for text in notes)
             job.note = "\n\n".join(filter(None, (job.note, *missing)))
             job.stage = ""
+
+    def _parking(self, job: Job) -> Parking | None:
+        """Return where calls that need a yes are parked; runs of a schedule may have a standing approval."""
+        parked, said, context = self._session.parked, job.message, self._context
+        if not said.schedule:
+            return parked if said.away or job.allowed else None
+
+        def note(why: str) -> None:
+            text = standing_texts.ended(job.language, said.schedule, why)
+            if text not in job.note:
+                job.note = "\n\n".join(filter(None, (job.note, text)))
+
+        return StandingCalls(parked, said, self._services.journal.ask, context.people, context.now, note)
 
     def _tools_for(self, job: Job) -> tuple[Tool, ...]:
         """Return tools created for this turn: thousands of idle chats should not hold tools in memory."""
@@ -400,6 +467,7 @@ class Worker:
             WriteFile(shell),
             Delegate(search_tools(shell)),
             *self._context.tools_for(view),
+            *((NothingNew(),) if job.message.schedule else ()),
         )
 
     async def _store_note(self, job: Job, model: Model, zone: str) -> bool:
@@ -577,17 +645,26 @@ class Worker:
             answer = reply_texts.not_confirmed(answer, error_text(job.language, unconfirmed))
         return TurnFinished(job.ended_by, answer)
 
-    def _end(self, job: Job, finished: TurnFinished) -> FinalReply:
+    def _end(self, job: Job, finished: TurnFinished, *, silent: bool = False) -> FinalReply:
         """Append the turn's last entry to the history; return the reply that is stored with it."""
+        outcome, command = job.outcome, command_in(job.message)
+        if finished.nothing_new:
+            outcome = FireOutcome("said" if finished.failed else "nothing_new", finished.answer)
+            answer = reply_texts.nothing_new(job.language, finished.answer, finished.failed)
+            finished = replace(finished, answer=answer)
         said = self._services.hub.turn(self._chat).words
         entry = (
             ending(job.turn, finished.reason, said.strip(), self._session.tainted)
             if finished.reason in WITHOUT_ANSWER
             else HistoryEntry(job.turn, Message("assistant", finished.answer), self._session.tainted)
         )
-        self._session.remember(entry)
+        entries: tuple[HistoryEntry, ...] = (entry,)
+        if command:
+            entries = () if silent else output_entries(job.message, entry)
+        self._session.remember(*entries)
         self._session.due = self._context.now() + self._context.settings.session.ttl_s
-        notices = dict(self._services.notices(self._chat, job.language))
+        # Notices wait for a reply that somebody reads.
+        notices = {} if silent else dict(self._services.notices(self._chat, job.language))
         answer, buttons = finished.answer, tuple[Button, ...]()
         if finished.reason in PRESS_GOES_ON and not job.message.apart:
             answer = f"{answer} {reply_texts.go_on(job.language)}"
@@ -597,13 +674,16 @@ class Worker:
             job.final_reply("\n\n".join((answer, *notices.values()))),
             finished.reason,
             self._session.session,
-            (entry,),
+            entries,
             self._session.due,
             tuple(notices),
             buttons=buttons,
             parts=job.further,
+            silent=silent,
+            outcome=outcome,
         )
-        return asking(reply, self._session.parked, job.language)
+        schedule, now = job.message.schedule, self._context.now()
+        return asking(reply, self._session.parked, job.language, schedule=schedule, now=now)
 
     async def _settle(self, reply: FinalReply) -> Replied:
         # A cancelled turn may have left a write behind; its entry belongs before the final one.
@@ -611,7 +691,7 @@ class Worker:
         delivery = await self._services.journal.ask(settle(self._chat, reply))
         self._session.parked.note_asked(reply.asked)
         self._services.noticed(reply.noticed)
-        return Replied(delivery, reply.messages, reply.text)
+        return Replied(delivery, reply.messages, reply.text, silent=reply.silent)
 
     async def _begin(self, job: Job) -> str | None:
         """Store the beginning of the turn. If there is nothing to run, return the text of the reply."""
@@ -654,7 +734,10 @@ class Worker:
                 answer = answer_in(earlier.text)  # the retried message was a yes whose turn was interrupted
             going_on = goes_on(earlier)
         if answer:
-            heard = await hear(chat_session.parked, answer, job.seen, job.language)
+            said, ask = job.message, services.journal.ask
+            people, now = self._context.people, self._context.now
+            answers = StandingAnswers(ask, people, now, said, job.turn, job.language)
+            heard = await hear(chat_session.parked, answer, job.seen, job.language, answers.approve)
             if not heard.words:
                 return heard.reply
             job.allowed, job.note = heard.words, heard.reply
@@ -699,7 +782,9 @@ class Worker:
     def _publish_start(self, job: Job) -> None:
         said, preview = job.message, None if job.broken is None else job.broken.preview
         outside = has_outside_text(said)
-        started = TurnStarted(said.text, said.id, job.language, said.origin, outside, preview)
+        started = TurnStarted(
+            said.text, said.id, job.language, said.origin, outside, preview, schedule=said.schedule
+        )
         self._publish(job.turn, started)
 
     async def _when_written(self, job: Job) -> tuple[HistoryEntry, ...]:
@@ -789,7 +874,8 @@ class Worker:
         )
         said = job.message
         replied = await self._settle(asking(reply, chat_session.parked, job.language))
-        return Done(replace(replied, task=said.task, schedule=said.schedule))
+        commands = tuple(button.words for button in said.buttons)
+        return Done(replace(replied, task=said.task, schedule=said.schedule, commands=commands))
 
     async def _reset(self, job: Job) -> Done:
         """Remove the sandbox and the history; also the files, if the user asked for that and confirmed it."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rumi.app.app import App
     from rumi.platform.home import Home
 
-COMMANDS: Final = {"bots": "bot", "schedules": "schedule"}
+COMMANDS: Final = {"bots": "bot", "schedules": "schedule", "triggers": "trigger"}
 """The names of the commands that have another name than their control call."""
 
 
@@ -101,6 +101,11 @@ async def _part(home: "Home", call: str) -> AsyncIterator[object]:
 
                 limits, has_bot = loaded.settings.schedules, BotFiles(home.root).has
                 yield ScheduleCalls(StoredSchedules(ask, limits, has_bot=has_bot), BUILT_IN)
+            case "triggers":
+                from rumi.channels.triggers.trigger_calls import TriggerCalls
+                from rumi.channels.triggers.triggers import Triggers, triggers_of
+
+                yield TriggerCalls(Triggers(triggers_of(loaded)), ask, BUILT_IN)
             case "tasks" | "bots":
                 from rumi.tasks.bots.bot_calls import BotCalls
                 from rumi.tasks.bots.files import BotFiles

@@ -97,10 +97,14 @@ def search(words: tuple[str, ...], chat: str, lines: int, as_json: bool) -> None
 @click.argument("chat")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines, with every field.")
 def export(chat: str, as_json: bool) -> None:
-    """Print all that was said in CHAT, as Markdown: oldest first, with tool calls and their results."""
+    """Print all that was said in CHAT, as Markdown: oldest first, with tool calls and their results.
+
+    Its lists come last.
+    """
     entries = [entry for page in reversed(list(_pages(chat))) for entry in page]
+    lists = _ask("lists", chat=chat)["lists"]
     if as_json:
-        for entry in entries:
+        for entry in (*entries, *lists):
             echo_json(entry)
         return
     echo(f"# {chat}")
@@ -112,6 +116,10 @@ def export(chat: str, as_json: bool) -> None:
         echo(f"\n**{_who(entry)}** · {entry['time']}\n")
         text = _text(entry)
         echo(_fenced(text) if entry["role"] == "tool" else text)
+    for shared in lists:
+        echo(f"\n## {tr('List')} {shared['list']}\n")
+        for item in shared["items"]:
+            echo(f"- [{'x' if item['ticked'] else ' '}] {flat(item['text'])}")
 
 
 @command.command()

@@ -37,6 +37,7 @@ COMMANDS = {
     "models": ("rumi.cli.models", "Show the models, and try out those that are configured."),
     "usage": ("rumi.cli.usage", "Show what model calls have used and cost, and the budgets."),
     "schedule": ("rumi.cli.schedule", "Add, list, change and delete reminders and schedules."),
+    "trigger": ("rumi.cli.trigger", "Hand an event to a trigger, list the triggers, or test one."),
     "memory": ("rumi.cli.memory", "Show, change and export what the assistant knows about its users."),
     "recall": ("rumi.cli.recall", "Find what was said in earlier conversations."),
     "people": ("rumi.cli.people", "List, add and remove the people who may talk to Rumi, and their roles."),

@@ -1,8 +1,6 @@
 """`rumi mcp`."""
 
-import os
 import shutil
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +10,7 @@ import click
 from rumi.cli import run_async
 from rumi.cli.asking import when_free
 from rumi.cli.mcp_serve import serve
+from rumi.cli.mcp_servers import absolute_command, missing_paths, servers_of
 from rumi.cli.printing import JSON, confirm, echo, echo_json
 from rumi.cli.speaking import reader, say, tr, translate
 from rumi.errors import UsageError
@@ -47,7 +46,7 @@ def list_(as_json: bool = False) -> None:
     """List the servers: name, state, tools, and what they may do."""
     from rumi.platform.home import Home
 
-    root, servers = _servers()
+    root, servers = servers_of()
     states: dict[str, Any] = {}
     if Home(root).lock_holder():
         found: Any = run_async(when_free, Home(root).make(), "mcp", _nothing, {"do": "list"})
@@ -76,6 +75,13 @@ def list_(as_json: bool = False) -> None:
             for line in lines:
                 echo(f"    {flat(line)}")
         _tell_unusable(row.get("unusable", {}), row.get("notes", ()))
+        for one in row.get("refused", ()):
+            host = flat(one["host"])
+            say(
+                "  asked for {host} and may not reach it. Allow it: rumi mcp allow {name} {host}",
+                host=host,
+                name=server.name,
+            )
         if row.get("why") and row.get("state") != "ready":
             echo(
                 f"  {flat(translate(text_of(row['why'])))} {flat(translate(text_of(row['advice'])))}".rstrip()
@@ -83,14 +89,21 @@ def list_(as_json: bool = False) -> None:
 
 
 @command.command()
-@click.argument("name")
+@click.argument("name", required=False, default="")
 @click.argument("words", nargs=-1, metavar="[-- COMMAND [ARG...]]")
+@click.option(
+    "--json",
+    "block",
+    metavar="FILE",
+    help="Take the servers from the JSON of a README; - for standard input.",
+)
 @click.option("--url", default="", help="The address of a server of streamable HTTP, instead of a command.")
 @click.option("--env", multiple=True, metavar="NAME=VALUE", help="A variable for the command.")
 @click.option("--header", multiple=True, metavar="NAME=VALUE", help="A header for the address.")
 @click.option("--tool", multiple=True, metavar="NAME", help="Take only this tool.")
 @click.option("--path", multiple=True, help="A folder that the command may read and change.")
-@click.option("--network", is_flag=True, help="Let the command use the network.")
+@click.option("--host", multiple=True, metavar="HOST:PORT", help="A host that the command may reach.")
+@click.option("--network", is_flag=True, help="Let the command use the network: all hosts, this machine too.")
 @click.option("--trusted", is_flag=True, help="Take its results as if they were yours.")
 @click.option("--closed", is_flag=True, help="Its tools reach nothing but its own data.")
 @click.option("--no-sandbox", is_flag=True, help="Run the command as you, without a sandbox.")
@@ -98,11 +111,13 @@ def list_(as_json: bool = False) -> None:
 def add(
     name: str,
     words: tuple[str, ...],
+    block: str | None,
     url: str,
     env: tuple[str, ...],
     header: tuple[str, ...],
     tool: tuple[str, ...],
     path: tuple[str, ...],
+    host: tuple[str, ...],
     network: bool,
     trusted: bool,
     closed: bool,
@@ -111,13 +126,33 @@ def add(
 ) -> None:
     """Add server NAME to config.toml. The command stands behind --.
 
-    Secrets are given as $VAR, the name of a variable of the environment or of .env.
+    Secrets are given as $VAR, the name of a variable of the environment or of .env. With --json, all servers
+    of a block of JSON are added, as READMEs show it for other programs; each is started once, to find out
+    which hosts and folders it needs.
     """
+    if block is None and name == "-" and not words and not url:
+        name, block = "", "-"
+    if block is not None:
+        from rumi.cli.mcp_block import add_block
+
+        if words or url or env or header or no_sandbox:
+            raise UsageError("With --json, the command and its variables come from the block.")
+        more = {"tools": [*tool], "paths": _folders(path), "hosts": _hosts(host)}
+        flags = {"network": network, "trusted": trusted, **({"open_world": False} if closed else {})}
+        add_block(
+            block,
+            name,
+            {key: value for key, value in (more | flags).items() if value or key == "open_world"},
+            yes=yes,
+        )
+        return
+    if not name:
+        raise UsageError("The server needs a name.", "Example: rumi mcp add time -- mcp-server-time")
     from rumi.agent.mcp.launchers import DOWNLOADERS
     from rumi.platform.config.editing import set_keys
     from rumi.platform.home import Home
 
-    root, servers = _servers()
+    root, servers = servers_of()
     if name in servers:
         raise UsageError(
             "There is a server {name} already.", "Remove it first: rumi mcp remove {name}", name=name
@@ -126,7 +161,7 @@ def add(
         raise UsageError(
             "The server needs a command or --url.", "Example: rumi mcp add time -- mcp-server-time"
         )
-    command = _command(words, sandbox=not no_sandbox) if words else ()
+    command = absolute_command(words, sandbox=not no_sandbox) if words else ()
     if words and no_sandbox and not yes:
         say(
             "Without a sandbox {words} can read and change all that you can, and its keys.",
@@ -134,10 +169,12 @@ def add(
             err=True,
         )
         confirm(tr("Run it so?"), abort=True, err=True)
-    paths = [str(Path(folder).expanduser().absolute()) for folder in path]
+    paths = _folders(path)
+    if host and (no_sandbox or url):
+        raise UsageError("--host is for a command in a sandbox: nothing else limits where it connects to.")
     variables = _pairs(env)
     if words and not no_sandbox:
-        paths += _missing_paths(name, root, command, variables, paths, yes=yes)
+        paths += missing_paths(name, root, command, variables, paths, yes=yes)
     chosen: dict[str, object] = {
         "command": command[0] if command else "",
         "args": [*command[1:]],
@@ -146,6 +183,7 @@ def add(
         "headers": _pairs(header),
         "tools": [*tool],
         "paths": paths,
+        "hosts": _hosts(host),
         "network": network,
         "trusted": trusted,
     }
@@ -157,10 +195,9 @@ def add(
     home = Home(root).make()
     set_keys(home.root / "config.toml", keys)
     say("Added {name}. Try it with: rumi mcp test {name}", name=name)
-    if command and Path(command[0]).name in DOWNLOADERS and not (network or no_sandbox):
+    if command and Path(command[0]).name in DOWNLOADERS and not (network or host or no_sandbox):
         say(
-            "{program} downloads the server, which needs a network: --network, or in config.toml: "
-            "[mcp.{name}] network = true",
+            "{program} downloads the server, which needs a network: rumi mcp allow {name} --network",
             program=Path(command[0]).name,
             name=name,
             err=True,
@@ -169,62 +206,56 @@ def add(
         say("{lock_holder} uses it after its next start.", lock_holder=lock_holder, err=True)
 
 
-def _command(words: "Sequence[str]", *, sandbox: bool) -> "tuple[str, ...]":
-    """Return a command with the absolute path of its program, because the daemon may have another PATH."""
-    from rumi.agent.mcp.launchers import started
-    from rumi.platform.config.schema import McpSection
+@command.command()
+@click.argument("name")
+@click.argument("hosts", nargs=-1, metavar="[HOST:PORT...]")
+@click.option("--path", multiple=True, help="A folder that the command may read and change.")
+@click.option("--network", is_flag=True, help="Let the command use the network: all hosts, this machine too.")
+def allow(name: str, hosts: tuple[str, ...], path: tuple[str, ...], network: bool) -> None:
+    """Let server NAME reach hosts, each with its port, or read and change folders.
 
-    section = McpSection.model_construct(command=words[0], args=tuple(words[1:]), sandbox=sandbox)
-    program, arguments = started(section)
-    return (str(program), *arguments)
-
-
-def _missing_paths(
-    name: str,
-    root: Path,
-    command: "Sequence[str]",
-    variables: "Mapping[str, str]",
-    paths: "Sequence[str]",
-    *,
-    yes: bool,
-) -> list[str]:
-    """Ask for each path that the server names and its sandbox would not show; return the folders to give it.
-
-    Where nobody can answer, only say how to give the server each folder.
+    A host is exactly the one that is named: api.example.org:443 allows no other name and no other port. An
+    address such as https://api.example.org is understood too.
     """
-    from rumi.agent.mcp.bwrap import installation
-    from rumi.agent.mcp.messages import ServerSettings
-    from rumi.agent.mcp.paths import advice, unseen
-    from rumi.platform.config.schema import McpSection
+    from rumi.platform.config.editing import set_keys
+    from rumi.platform.home import Home
 
-    section = McpSection.model_construct(args=tuple(command[1:]), paths=tuple(paths))
-    settings = ServerSettings(name, section, dict(variables))
-    given: list[str] = []
-    for one in unseen(settings, root, installation(Path(command[0]), root)):
-        folder = one.folder
-        asked = tr("It names {path}. May it read and change {folder}?", path=one.path, folder=folder)
-        if folder is None:
-            say(
-                "Its sandbox does not have {path_name}. {advice}",
-                path_name=one.path,
-                advice=advice(one, name),
-                err=True,
-            )
-        elif str(folder) in given:
-            continue
-        elif yes or (sys.stdin.isatty() and confirm(asked, err=True)):
-            folder.mkdir(parents=True, exist_ok=True)
-            given.append(str(folder))
-            if yes:
-                say("It may read and change {folder}.", folder=folder, err=True)
-        else:
-            say(
-                "Its sandbox does not have {path_name}. To give it to the server: --path {folder}",
-                path_name=one.path,
-                folder=folder,
-                err=True,
-            )
-    return given
+    root, servers = servers_of()
+    section = _named(servers, name).section
+    if not (hosts or path or network):
+        raise UsageError(
+            "What may it reach?", "Example: rumi mcp allow {name} api.example.org:443", name=name
+        )
+    if section.url or not section.sandbox:
+        raise UsageError("The server {name} has no sandbox, so nothing limits what it reaches.", name=name)
+    allowed = [*section.hosts, *(host for host in _hosts(hosts) if host not in section.hosts)]
+    folders = [*section.paths, *(folder for folder in _folders(path) if folder not in section.paths)]
+    keys = {"hosts": allowed, "paths": folders, "network": network or section.network}
+    set_keys(root / "config.toml", {f"mcp.{name}.{key}": value for key, value in keys.items() if value})
+    if network or section.network:
+        say("{name} may use the network: all hosts, and this machine.", name=name)
+    else:
+        say("{name} may reach: {hosts}", name=name, hosts=", ".join(allowed) or "-")
+    if path:
+        say("{name} may read and change: {folders}", name=name, folders=", ".join(folders))
+    if lock_holder := Home(root).lock_holder():
+        say("{lock_holder} uses it after its next start.", lock_holder=lock_holder, err=True)
+
+
+def _folders(paths: "Sequence[str]") -> list[str]:
+    return [str(Path(folder).expanduser().absolute()) for folder in paths]
+
+
+def _hosts(words: "Sequence[str]") -> list[str]:
+    """Return hosts as the configuration has them. The address of a web server is understood too."""
+    from rumi.agent.mcp.hosts import named_hosts
+    from rumi.web.outbound import read_host
+
+    found = []
+    for word in words:
+        named = named_hosts([word]) if "://" in word else []
+        found.append(named[0] if named else str(read_host(word)))
+    return [*dict.fromkeys(found)]
 
 
 @command.command()
@@ -241,7 +272,7 @@ def test(name: str, accept: bool, as_json: bool) -> None:
     from rumi.agent.mcp.servers import try_once
     from rumi.platform.home import Home
 
-    root, servers = _servers()
+    root, servers = servers_of()
     settings = _named(servers, name)
     home = Home(root).make()
 
@@ -286,6 +317,7 @@ def test(name: str, accept: bool, as_json: bool) -> None:
     if not tools:
         say("It lists no tools. It may need variables or arguments; see its documentation.", err=True)
     _warn_of_folders(settings, home.root)
+    tell_refused(known)
     if not all(accepted.values()):
         say("What is withheld has changed. If it is as you want it: rumi mcp test {name} --accept", name=name)
 
@@ -301,14 +333,23 @@ def _show_complaints(error: "McpError", root: Path, name: str) -> None:
         say("All that it wrote is in {log}.", log=log_of(root, name))
 
 
+def tell_refused(known: "KnownServer") -> None:
+    """Print which hosts a server asked for and did not reach."""
+    for refusal in known.asked.refused():
+        echo(translate(refusal.text(known.settings.name)), err=True)
+
+
 def _warn_of_folders(settings: "ServerSettings", root: Path) -> None:
     """Name the folders that a server's arguments name, but that its sandbox shows as empty."""
     from rumi.agent.mcp.bwrap import hidden_folders
 
     for one in hidden_folders(settings, root):
         say(
-            "Its sandbox does not have {path_name}. To give it to the server: --path {path_name}",
+            "Its sandbox does not have {path_name}. To give it to the server: rumi mcp allow {name} "
+            "--path {folder}",
             path_name=one.path,
+            folder=one.path,
+            name=settings.name,
             err=True,
         )
 
@@ -323,7 +364,7 @@ def remove(name: str, files: bool) -> None:
     from rumi.platform.config.editing import edit_toml
     from rumi.platform.home import Home
 
-    root, servers = _servers()
+    root, servers = servers_of()
     _named(servers, name)
 
     def change(document: "Any") -> None:
@@ -341,15 +382,6 @@ def remove(name: str, files: bool) -> None:
     say("Removed {name}.", name=name)
     if lock_holder := Home(root).lock_holder():
         say("{lock_holder} uses it until its next start.", lock_holder=lock_holder, err=True)
-
-
-def _servers() -> "tuple[Path, dict[str, ServerSettings]]":
-    from rumi.app.settings import mcp_settings_of
-    from rumi.platform.config.cascade import load_settings
-    from rumi.platform.config.files import home_from
-
-    root = home_from(os.environ)
-    return root, {server.name: server for server in mcp_settings_of(load_settings(root, os.environ, {}))}
 
 
 def _named(servers: "Mapping[str, ServerSettings]", name: str) -> "ServerSettings":
@@ -381,6 +413,8 @@ def _marks(server: "ServerSettings") -> list[str]:
     local = bool(server.section.command)
     marks = ["address"] if not local else ["sandbox" if server.section.sandbox else "no sandbox"]
     marks += ["network"] * (local and server.section.sandbox and server.section.network)
+    if local and server.section.sandbox and not server.section.network:
+        marks += server.section.hosts
     marks += ["closed"] * (not server.section.open_world)
     return marks + ["trusted"] * server.section.trusted + (["fault"] if server.fault else [])
 

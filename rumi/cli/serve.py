@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 @click.option(
     "--listen",
     metavar="HOST:PORT",
-    help="Take the webhook's messages there, and answer /healthz, /readyz and /metrics. "
-    "With a webhook it is 127.0.0.1:8443 by default.",
+    help="Take the webhook's messages and the triggers' events there, and answer /healthz, /readyz and "
+    "/metrics. With a webhook or a trigger it is 127.0.0.1:8443 by default.",
 )
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def command(web: str | None, webhook: str | None, listen: str | None, debug: bool) -> None:
@@ -67,7 +67,7 @@ def serve_until_signal(
 
 
 LISTEN = "127.0.0.1:8443"
-"""Default address of the listener if there is a webhook."""
+"""Default address of the listener if there is a webhook, or a trigger that takes requests."""
 
 
 def _let_many_files_be_open() -> None:
@@ -182,7 +182,8 @@ def _listener(
     """Open the listener for webhooks and health probes and yield it; without an address, yield nothing."""
     telegram = loaded.settings.telegram
     webhook = telegram.webhook if bots else None
-    where = telegram.listen or (LISTEN if webhook else None)
+    events = any(trigger.secret is not None for trigger in loaded.settings.triggers.values())
+    where = telegram.listen or (LISTEN if webhook or events else None)
     if where is None:
         yield ()
         return

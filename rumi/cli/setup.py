@@ -346,6 +346,7 @@ class _Wizard:
             [
                 ("work", Text("Python, git and others beside the usual ones")),
                 ("core", Text("only the usual ones")),
+                ("office", Text("as work, and packages for charts, PDF and office documents")),
             ],
             sandbox.tools,
         )

@@ -69,11 +69,11 @@ _SPANISH_MARKS: Final = re.compile(r"[¿¡ñáéíóúÁÉÍÓÚ]")
 _SPANISH: Final = re.compile(
     r"hola|buenas|gracias|que|como|cual|donde|quien|el|los|las|un|una|de|del|en|por|para|con|sin|mi|mis|tu|sos"
     r"|eres|soy|es|esta|puedes|podes|quiero|necesito|haz|hace|dime|decime|ayuda|ejecuta|lista|lee|mira|mostra|escribe|edita"
-    r"|abre|busca|investiga|recuerda|olvida|usa|luego|archivos?"
+    r"|abre|descarga|busca|investiga|recuerda|olvida|usa|luego|archivos?"
 )
 _ENGLISH: Final = re.compile(
     r"hello|hi|hey|thanks|please|what|how|which|where|who|the|an|of|for|with|without|my|your|you|are|is|can"
-    r"|could|want|need|do|make|tell|help|run|list|read|look|show|write|edit|fetch|search|remember|forget|use|then|files?"
+    r"|could|want|need|do|make|tell|help|run|list|read|look|show|write|edit|fetch|download|search|remember|forget|use|then|files?"
 )
 
 _USE_TOOL: Final = re.compile(
@@ -120,6 +120,10 @@ def _edit(match: re.Match[str]) -> Mapping[str, str]:
 
 def _fetch(match: re.Match[str]) -> Mapping[str, str]:
     return {"url": match["rest"].strip().strip("<>")}
+
+
+def _download(match: re.Match[str]) -> Mapping[str, str]:
+    return {"url": match["name"].strip("<>"), "save": _name(match["rest"])}
 
 
 def _search(match: re.Match[str]) -> Mapping[str, str]:
@@ -187,6 +191,8 @@ _PATTERNS: Final[tuple[tuple[str, Language, str, _Arguments], ...]] = (
     (r"edit[aá]\s" + _CHANGE, "es", "edit_file", _edit),
     (r"fetch\s" + _REST, "en", "web_fetch", _fetch),
     (r"abr[eí]\s" + _REST, "es", "web_fetch", _fetch),
+    (r"download\s+(?P<name>\S+)\s+(?:as|to)\s" + _REST, "en", "web_fetch", _download),
+    (r"(?:descarg|baj)[aá]\s+(?P<name>\S+)\s+(?:como|en)\s" + _REST, "es", "web_fetch", _download),
     (r"research\s+repo\s+(?P<name>\S*[/.]\S*?):?\s" + _REST, "en", "research_repo", _repository),
     (r"investig[aá]\s+repo\s+(?P<name>\S*[/.]\S*?):?\s" + _REST, "es", "research_repo", _repository),
     (r"research\s" + _REST, "en", "research", _research),

@@ -153,6 +153,7 @@ def environment(limits: SandboxLimits) -> dict[str, str]:
         "LANG": "C.UTF-8",
         "MPLBACKEND": "Agg",
         "MPLCONFIGDIR": "/tmp/matplotlib",  # the sandbox's own
+        "MATPLOTLIBRC": "/etc/matplotlibrc",  # names the fonts, in sandboxes that have more than matplotlib's
         # A thread for each processor of the machine would cost more memory and processes than a chat has.
         "OPENBLAS_NUM_THREADS": str(max(1, round(limits.cpus))),
     }

@@ -10,12 +10,14 @@ import errno
 import os
 import re
 import secrets
+import stat
 import unicodedata
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from rumi.platform.openat import FOLDER, opened
+from rumi.platform.openat import FOLDER, opened, shown
 from rumi.sandbox.disk import free_on
 from rumi.sandbox.engine import SandboxLimits
 from rumi.sandbox.workspace import WorkspaceError, measure
@@ -23,6 +25,12 @@ from rumi.texts import os_error
 
 MAX_NAME_BYTES: Final = 100
 """Maximum length of a safe name, without the number that distinguishes equal names."""
+
+MAX_FOLDERS: Final = 50
+"""Maximum number of names in a path at which a file is placed."""
+
+PART: Final = ".rumi-part"
+"""The name of a complete file for the instant before it replaces another one."""
 
 _MAX_ENDING_BYTES: Final = 20
 _CHUNK_BYTES: Final = 1024 * 1024
@@ -71,41 +79,181 @@ def put_file(
     free_bytes = _free_bytes(workspace, safe, limits)
     try:
         with opened(_folder(workspace, below, user)) as folder, _unnamed(folder) as file:
-            size = 0
-            source.seek(0)
-            while chunk := source.read(_CHUNK_BYTES):
-                checkpoint()
-                size += len(chunk)
-                if size > max_bytes:
-                    raise WorkspaceError(
-                        "{safe} is larger than {max_bytes} MB.", safe=safe, max_bytes=f"{max_bytes / _MEGA:g}"
-                    )
-                if size > free_bytes:
-                    raise _full(safe)
-                _write(file, chunk)
-            if os.getuid() == 0:
-                os.fchown(file, *user)
-            os.fchmod(file, 0o600)
-            checkpoint()
+            _fill(file, safe, source, user, min(max_bytes, free_bytes), max_bytes, checkpoint)
             return _give_name(file, folder, safe, limits.workspace_files)
     except OSError as error:
+        raise _cannot_put(safe, error) from error
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedFile:
+    """A file at a path of the workspace. `replaced` means that another file was there before."""
+
+    path: str
+    replaced: bool
+
+
+def place_file(
+    workspace: Path,
+    path: str,
+    source: BinaryIO,
+    *,
+    suggested: str,
+    user: tuple[int, int],
+    limits: SandboxLimits,
+    max_bytes: int,
+    checkpoint: Callable[[], None] = lambda: None,
+) -> PlacedFile:
+    """Copy `source`, from its beginning, to a path of the workspace; create missing folders.
+
+    An ordinary file at the path is replaced, in one step. If the path is a folder's, the file gets the first
+    free name after `safe_name(suggested)` there, and replaces nothing. Otherwise like `put_file`. After a
+    kill, a file `PART` may remain in the folder; the next call for the folder removes it.
+
+    Raises:
+        WorkspaceError: As in `put_file`, or the path is not one of an ordinary file below the workspace.
+    """
+    steps, name = _split(path)
+    told = shown(path)
+    free_bytes = _free_bytes(workspace, told, limits)
+    made: list[tuple[int, str]] = []
+    done = False
+    with contextlib.ExitStack() as stack:
+        try:
+            folder = stack.enter_context(opened(os.open(workspace, FOLDER)))
+            for step in steps:
+                folder = _enter(stack, folder, step, user, made)
+            kind = _kind_of(folder, name)
+            if name and kind is not None and stat.S_ISDIR(kind):
+                steps, name, folder = (*steps, name), "", _enter(stack, folder, name, user, made)
+            elif kind is not None and not stat.S_ISREG(kind):
+                raise WorkspaceError("{relative} is not an ordinary file.", relative=told)
+            with _unnamed(folder) as file:
+                _fill(file, told, source, user, min(max_bytes, free_bytes), max_bytes, checkpoint)
+                if name:
+                    _replace(file, folder, name)
+                else:
+                    name = _give_name(file, folder, safe_name(suggested), limits.workspace_files)
+                    kind = None
+                done = True
+            return PlacedFile("/".join((*steps, name)), kind is not None)
+        except OSError as error:
+            raise _cannot_put(told, error) from error
+        finally:
+            for above, step in reversed(made if not done else []):
+                with contextlib.suppress(OSError):
+                    os.rmdir(step, dir_fd=above)
+
+
+def check_path(path: str) -> None:
+    """Refuse a path that can never be one of a file below the workspace.
+
+    Raises:
+        WorkspaceError: The path leads upwards, or has characters or a length that it cannot have.
+    """
+    _split(path)
+
+
+def _split(path: str) -> tuple[tuple[str, ...], str]:
+    """Return the folders and the file name of a path below the workspace; the name of a folder is empty."""
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    if path.startswith("/") or ".." in parts or not path.isprintable():
         raise WorkspaceError(
-            "{safe} cannot be put into the workspace: {reason}.",
-            safe=safe,
-            reason=os_error(error),
-        ) from error
+            "{path} is no path below /workspace.", "Take a relative path without `..`.", path=shown(path)
+        )
+    try:
+        if len(parts) > MAX_FOLDERS or any(len(part.encode()) > 255 for part in parts):
+            raise WorkspaceError("{path} is too long.", path=shown(path[:100]))
+    except UnicodeEncodeError as error:
+        raise WorkspaceError("{path} is not UTF-8.", path=shown(path)) from error
+    if not parts or path.endswith(("/", "/.")):
+        return tuple(parts), ""
+    return tuple(parts[:-1]), parts[-1]
+
+
+def _enter(
+    stack: contextlib.ExitStack, folder: int, name: str, user: tuple[int, int], made: list[tuple[int, str]]
+) -> int:
+    """Open a folder in an open folder; create it if it is missing; do not follow a link."""
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(name, 0o700, dir_fd=folder)
+        made.append((folder, name))
+        if os.getuid() == 0:
+            os.chown(name, *user, dir_fd=folder, follow_symlinks=False)
+    return stack.enter_context(opened(os.open(name, FOLDER, dir_fd=folder)))
+
+
+def _kind_of(folder: int, name: str) -> int | None:
+    """Return the mode of the entry with this name; None if there is none."""
+    if not name:
+        return None
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+    except FileNotFoundError:
+        return None
+
+
+def _replace(file: int, folder: int, name: str) -> None:
+    """Give the open file a name, whether or not another file has it."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(PART, dir_fd=folder)
+    os.link(f"/proc/self/fd/{file}", PART, dst_dir_fd=folder)
+    try:
+        os.rename(PART, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(PART, dir_fd=folder)
+        raise
+
+
+def _fill(
+    file: int,
+    name: str,
+    source: BinaryIO,
+    user: tuple[int, int],
+    free_bytes: int,
+    max_bytes: int,
+    checkpoint: Callable[[], None],
+) -> None:
+    """Copy `source` into an open file, and give the file to the user."""
+    size = 0
+    source.seek(0)
+    while chunk := source.read(_CHUNK_BYTES):
+        checkpoint()
+        size += len(chunk)
+        if size > max_bytes:
+            raise WorkspaceError(
+                "{safe} is larger than {max_bytes} MB.", safe=name, max_bytes=f"{max_bytes / _MEGA:g}"
+            )
+        if size > free_bytes:
+            raise _full(name)
+        _write(file, chunk)
+    if os.getuid() == 0:
+        os.fchown(file, *user)
+    os.fchmod(file, 0o600)
+    checkpoint()
+
+
+def _cannot_put(name: str, error: OSError) -> WorkspaceError:
+    return WorkspaceError(
+        "{safe} cannot be put into the workspace: {reason}.", safe=name, reason=os_error(error)
+    )
+
+
+def room_for(workspace: Path, name: str, limits: SandboxLimits) -> int:
+    """Return the number of bytes that may still be added to the workspace.
+
+    Raises:
+        WorkspaceError: There is no room at all.
+    """
+    return _free_bytes(workspace, shown(name), limits)
 
 
 def _folder(workspace: Path, below: str, user: tuple[int, int]) -> int:
     """Open the folder for a new file, and create it if it is missing; do not follow a link."""
-    if not below:
-        return os.open(workspace, FOLDER)
-    with opened(os.open(workspace, FOLDER)) as top:
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(below, 0o700, dir_fd=top)
-            if os.getuid() == 0:
-                os.chown(below, *user, dir_fd=top, follow_symlinks=False)
-        return os.open(below, FOLDER, dir_fd=top)
+    with contextlib.ExitStack() as stack:
+        top = stack.enter_context(opened(os.open(workspace, FOLDER)))
+        return os.dup(_enter(stack, top, below, user, []) if below else top)
 
 
 def about_file(name: str, media_type: str, size: int) -> str:

@@ -1,6 +1,6 @@
 """The guard: decides from a server's port and IP addresses whether Rumi may connect to the server."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -30,12 +30,17 @@ class Verdict:
 class AddressGuard:
     """Allows or refuses hosts by their addresses. `allow` lists exceptions, as `ip:port` or `[ip]:port`.
 
+    `ports` are the ports of public addresses that may be used.
+
     Raises:
         ValueError: An exception in `allow` does not have one of these formats.
     """
 
-    def __init__(self, resolver: Resolver, allow: Iterable[str] = ()) -> None:
+    def __init__(
+        self, resolver: Resolver, allow: Iterable[str] = (), ports: Collection[int] = WEB_PORTS
+    ) -> None:
         self._resolver = resolver
+        self._ports = ports
         self._allow: frozenset[Endpoint] = frozenset(map(read_endpoint, allow))
         self._allowed_ports = frozenset(port for _, port in self._allow)
 
@@ -78,7 +83,7 @@ class AddressGuard:
         return Verdict(url, True, "", host_of(url), addresses)
 
     async def _addresses(self, host: str, port: int) -> tuple[str, ...]:
-        if port not in WEB_PORTS and port not in self._allowed_ports:
+        if port not in self._ports and port not in self._allowed_ports:
             raise _not_a_web_port(port)
         if read_address(host) is not None:
             return (host,)
@@ -100,13 +105,15 @@ class AddressGuard:
             why = why_refused(address)
             if why is not None:
                 what = address if address == host else f"{host} stands for {address}, which"
-                raise FetchRefused(
+                refused = FetchRefused(
                     "{what} is not public: {why}.",
                     "Only public addresses are fetched from.",
                     what=what,
                     why=why,
                 )
-            if port not in WEB_PORTS:
+                refused.address = address
+                raise refused
+            if port not in self._ports:
                 raise _not_a_web_port(port)
 
 

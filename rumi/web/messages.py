@@ -30,7 +30,9 @@ class FetchError(RumiError):
 
 
 class FetchRefused(FetchError):
-    """The guard refuses the URL."""
+    """The guard refuses the URL. `address` is the IP address that it refuses; empty for other reasons."""
+
+    address = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ class Page:
     `media_type` has no parameters. `text` is Markdown if the page was HTML. It is empty for `HEAD`, and for
     unreadable content; `described` then describes the content. `links` contains the URLs in the text, as
     normalized by the WHATWG parser. `cut` describes the omitted part, and is empty if the page is complete.
-    `cached` means that the page came from the cache.
+    `cached` means that the page came from the cache. `broken_off` means that its transfer ended too early.
     """
 
     url: str
@@ -54,6 +56,7 @@ class Page:
     described: str = ""
     redirects: int = 0
     cached: bool = False
+    broken_off: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,8 @@ class Fetch(Request[Page]):
 
     The request counts towards the number of concurrent requests that `chat` may make. `progress` gets the
     steps of a long fetch, and must return immediately. With `whole`, the text is cut to
-    `FetchLimits.whole_chars`. Otherwise it is cut to `FetchLimits.text_chars`, which fits into a prompt.
+    `FetchLimits.whole_chars`. Otherwise it is cut to `FetchLimits.text_chars`, which fits into a prompt. With
+    `fresh`, the page does not come from the cache.
 
     Raises:
         FetchRefused: The guard refuses the URL, or the target of a redirect.
@@ -74,6 +78,7 @@ class Fetch(Request[Page]):
     method: Method = "GET"
     progress: Callable[[str], None] = field(default=lambda step: None, compare=False, repr=False)
     whole: bool = False
+    fresh: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +114,64 @@ class SearchWeb(Request[SearchResults]):
     topic: Topic = "general"
 
 
-WebMessage: TypeAlias = Fetch | SearchWeb
+class Sink(Protocol):
+    """Receives the bytes of a download, in order. Both methods raise a `RumiError` if the disk is full."""
+
+    async def reset(self) -> None:
+        """Discard all bytes so far: the download begins again."""
+        ...
+
+    async def write(self, data: bytes) -> None:
+        """Append bytes."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A file that was downloaded completely.
+
+    `url` is the final URL after `redirects` redirects; `media_type` and `suggested`, the file's name, come
+    from the server. `head` is the beginning of the file, `lines` the number of its line ends. `tries` is the
+    number of requests: more than one if the connection broke. With `sized`, the server had said the size, or
+    marked the end; otherwise the end of the connection was the end of the file. `unpacked` means that the
+    server had compressed the file for the transfer.
+    """
+
+    url: str
+    media_type: str
+    suggested: str
+    size: int
+    sha256: str
+    head: bytes
+    lines: int
+    redirects: int = 0
+    tries: int = 1
+    sized: bool = True
+    unpacked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Save(Request[Saved]):
+    """Download a URL, byte by byte as it is, into `sink`. On cancellation, leaves no connection.
+
+    A broken connection is continued where it broke, if the server can do that and the file has not changed;
+    otherwise the download begins again. A file larger than `max_bytes` is refused. `name` is the name that
+    the file will have, or empty; it tells whether a compressed file is meant to stay compressed.
+
+    Raises:
+        FetchRefused: The guard refuses the URL, or the target of a redirect.
+        FetchError: The file did not arrive completely; the error says why.
+    """
+
+    url: str
+    chat: str
+    sink: Sink = field(compare=False, repr=False)
+    max_bytes: int
+    name: str = ""
+    progress: Callable[[str], None] = field(default=lambda step: None, compare=False, repr=False)
+
+
+WebMessage: TypeAlias = Fetch | SearchWeb | Save
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,11 @@ from rumi.web.messages import (
     Method,
     Page,
     ProviderName,
+    Save,
+    Saved,
     SearchResults,
     SearchWeb,
+    Sink,
     StreamFetcher,
     Topic,
     WebMessage,
@@ -46,9 +49,22 @@ class Web:
         progress: Callable[[str], None] = lambda step: None,
         *,
         whole: bool = False,
+        fresh: bool = False,
     ) -> Page:
         """Fetch a page; see `Fetch`."""
-        return await self._ask(Fetch(url, chat, method, progress, whole))
+        return await self._ask(Fetch(url, chat, method, progress, whole, fresh))
+
+    async def save(
+        self,
+        chat: str,
+        url: str,
+        sink: Sink,
+        max_bytes: int,
+        name: str = "",
+        progress: Callable[[str], None] = lambda step: None,
+    ) -> Saved:
+        """Download a file; see `Save`."""
+        return await self._ask(Save(url, chat, sink, max_bytes, name, progress))
 
     async def search(self, chat: str, query: str, max_results: int, topic: Topic) -> SearchResults:
         """Search the web; see `SearchWeb`."""

@@ -41,6 +41,11 @@ class Target:
     authority: str
 
     @property
+    def origin(self) -> str:
+        """The scheme, the host, and the port unless it is the scheme's."""
+        return f"{self.scheme}://{self.authority}"
+
+    @property
     def page(self) -> str:
         """The URL without its fragment."""
         return self.href.partition("#")[0]

@@ -12,6 +12,7 @@ from rumi.channels.http.address import listen
 from rumi.channels.http.listener import Listener
 from rumi.channels.http.routes import make_app
 from rumi.channels.http.server import serve
+from rumi.channels.takers import Answer
 
 H2C = (
     b"GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\n"
@@ -30,9 +31,9 @@ class Taker:
     def refuses(self, headers: Mapping[str, str]) -> int:
         return 403 if "no" in headers else 0
 
-    async def take(self, body: bytes) -> bool | None:
+    async def take(self, headers: Mapping[str, str], body: bytes) -> Answer:
         await trio.lowlevel.checkpoint()
-        return True
+        return Answer(200)
 
 
 @asynccontextmanager

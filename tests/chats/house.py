@@ -22,6 +22,7 @@ from rumi.chats.fact_extraction import add_fact_extraction
 from rumi.chats.hub import Hub, HubSubscription
 from rumi.chats.hub import reply_to as next_reply
 from rumi.chats.inbox import Inbox, add_chats
+from rumi.chats.lists.commands import ListCommands
 from rumi.chats.local import LocalChat
 from rumi.chats.people.chat_commands import PeopleCommands
 from rumi.chats.people.people import People
@@ -56,6 +57,7 @@ from rumi.tasks.kinds import TaskKind
 from rumi.tasks.schedules.clock import ScheduleClock
 from rumi.tasks.schedules.proposals import ZoneProposals
 from rumi.tasks.schedules.schedules import Schedules, ScheduleServices
+from rumi.tasks.schedules.sources import WatchSources
 from rumi.tasks.services import TaskServices, account_of
 from rumi.tasks.tasks import Tasks, task_slots
 from rumi.texts import Language
@@ -228,6 +230,7 @@ async def house(
     rules: Rules | None = None,
     people: People | None = None,
     serves: Callable[[str], bool] = lambda place: True,
+    sources: Callable[[MemorySandboxes, Path, Offload], WatchSources] | None = None,
     **more: Any,
 ) -> AsyncIterator[House]:
     """Start a house on a folder; leaving it is an orderly stop. The journal stays in the folder.
@@ -330,9 +333,11 @@ async def house(
             people=everyone,
             group_of=context.group_of,
             admins=lambda chat: ("tg1", "tg2"),
+            sources=None if sources is None else sources(containers, path / "workspace", offload),
         )
     )
     handlers: dict[str, CommandHandler] = {"tasks": tasks, "budgets": money, "schedules": schedules}
+    handlers["lists"] = ListCommands(journal.ask)
     undo = Undo(Snapshots(path), offload, tasks.stop_all)
     root.add(ChildSpec("undo", lambda: UndoSweep(journal, undo, 0.0)))
     if context.memory is not None:

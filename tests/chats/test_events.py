@@ -245,3 +245,13 @@ def test_the_todo_list_of_a_turn_is_kept_replaced_and_told_to_those_that_come_la
         later = later.apply(event)
     assert later == state
     assert TurnState().apply(ChatEvent("cli", "t2", 2.0, TurnStarted("next", 2))).todo == ()
+
+
+def test_a_channel_without_buttons_shows_the_commands_that_a_reply_does_not_name() -> None:
+    reply = Replied(1, (2,), "⏰ tea", commands=("/snooze 10 min #2", "/snooze 1 h #2"))
+    assert reply.with_commands == "⏰ tea\n\n`/snooze 10 min #2` · `/snooze 1 h #2`"
+    named = Replied(1, (2,), "/schedules resume all resumes all", commands=("/schedules resume all",))
+    assert named.with_commands == named.text
+    assert Replied(1, (2,), "hello").with_commands == "hello"
+    event = ChatEvent("cli", "", 0.0, reply)
+    assert from_json(to_json(event)) == event

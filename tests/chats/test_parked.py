@@ -267,7 +267,7 @@ async def test_what_a_cut_turn_parked_is_asked_at_the_next_contact(
         else:
             said = await home.house.ask("hello")
         assert "1. This chat holds things from outside. May I open" in said
-        assert [button.words for button in await home.buttons()] == ["/yes 1", "/no 1"]
+        assert [button.words for button in await home.buttons()][-2:] == ["/yes 1", "/no 1"]
         assert await home.house.ask("hello") == "did it", "it is asked once"
         assert await home.house.ask("/yes 1") == "results: ['been there (1)']"
     assert gone(visit) == ["one"]

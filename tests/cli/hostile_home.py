@@ -45,6 +45,10 @@ args = ["{ROOT}/tests/cli/hostile_server.py", {json.dumps(EVIL)}]
 [mcp.gone]
 command = {json.dumps("none " + EVIL.replace(chr(0x1B) + chr(92), ""))}
 sandbox = false
+
+[triggers.evil]
+prompt = {json.dumps(EVIL)}
+secret = "!echo secret-secret-secret"
 """
 
 WRONG = f'[model]\ndefault = "offline"\n[mcp.gone]\nurl = {json.dumps("http://127.0.0.1:9/" + EVIL)}\n'

@@ -47,11 +47,20 @@ def test_words_are_found_without_accents_in_one_chat_or_all(used: Program) -> No
 
 
 def test_a_chat_is_exported_as_markdown_or_json_lines(used: Program) -> None:
+    used.run("chat", "-p", "/list shopping milk, bread")
+    used.run("chat", "-p", "/list shopping done 1")
     said = used.run("chats", "export", "cli").stdout
     assert said.startswith("# cli\n\n## Session 2\n\n**you** · ")
     assert "\n**result** · " in said
     assert "**system**" not in said
-    entries = [json.loads(line) for line in used.run("chats", "export", "cli", "--json").stdout.splitlines()]
+    assert said.endswith("\n\n## List shopping\n\n- [x] milk\n- [ ] bread\n")
+    *entries, shopping = (
+        json.loads(line) for line in used.run("chats", "export", "cli", "--json").stdout.splitlines()
+    )
+    assert [(item["text"], item["ticked"]) for item in shopping["items"]] == [
+        ("milk", True),
+        ("bread", False),
+    ]
     assert [entry["id"] for entry in entries] == sorted(entry["id"] for entry in entries)
 
 

@@ -148,7 +148,7 @@ def test_paths_that_a_server_names_are_asked_for_or_explained(bubblewrap: Progra
     data = tmp_path / "data"
     words = ("--", sys.executable, "--db-path", str(data / "new.db"))
     asked = bubblewrap.run("mcp", "add", "notes", *words)
-    assert f"To give it to the server: --path {data}" in asked.stderr
+    assert f"To give it to the server: rumi mcp allow notes --path {data}" in asked.stderr
     refused = bubblewrap.run("mcp", "test", "notes", code=1)
     assert f"The server notes names {data / 'new.db'}, which its sandbox does not have." in refused.stderr
     assert f'[mcp.notes] paths = ["{data}"]' in refused.stderr

@@ -3,6 +3,7 @@
 import os
 import shlex
 import subprocess
+import textwrap
 import time
 from pathlib import Path
 
@@ -175,6 +176,22 @@ def test_one_turn_uses_a_skill_in_both_languages_and_what_goes_wrong_in_its_code
     code.write_text(code.read_text().replace('"bash"', '"teleport"'))
     said = bubblewrap.run("chat", "-p", "usa skill count_files: hola").stdout
     assert "The skill count-files failed: ToolFailed: there is no tool 'teleport'" in said
+
+
+def test_the_code_of_a_skill_finds_the_folder_of_a_new_chat_and_commands_see_its_files(
+    program: Program, tmp_path: Path
+) -> None:
+    program.env["RUMI_MODEL__DEFAULT"] = "offline"
+    code = """
+    class KeepSkill:
+        async def run(self, context):
+            (context.workspace / "kept.txt").write_text("kept\\n")
+            return context.made("done")
+    """
+    write_skill(program.home / "skills", "keep", code=textwrap.dedent(code), more="own_result: parts")
+    said = program.run("chat", "--chat", "new", "-p", "use skill keep: x; then run cat kept.txt").stdout
+    assert "The skill keep has run:\ndone" in said
+    assert "output:\nkept" in said
 
 
 def test_the_help_fits_eighty_columns(rumi: Program) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from tests.cli.telegram_bot import Talk, TelegramBot, running
 from tests.cli.telegram_world import World
+from tests.cli.test_chat import wait_for
 from tests.cli.test_telegram_bots import press
 from tests.cli.test_telegram_confirm import page, sent, with_file
 from tests.fakes.bot_api_world import Message
@@ -89,6 +90,30 @@ def test_what_a_scheduled_turn_needs_is_asked_with_buttons(bot: TelegramBot, hos
     press(bot, talk, asked, "✅ 1")
     having(talk, "This question has its answer already: 1.")
     assert sent(talk) == ["out.csv"]
+
+
+@pytest.mark.long
+def test_a_press_allows_a_file_in_every_run_of_a_schedule(bot: TelegramBot, host: str) -> None:
+    talk = Talk(bot.world)
+    with_file(talk, bot)
+    when = ("every day 09:00", f"read http://{host}/", "--turn", "--chat", talk.chat)
+    refused = bot.program.run("schedule", "add", *when, code=2)
+    assert "The time zone of this chat's owner is not known." in refused.stderr
+    talk.ask("/timezone America/Bogota")
+    added = bot.program.run("schedule", "add", *when)
+    assert ", 09:00, America/Bogota" in added.stdout
+    assert "1 · turn · active" in talk.ask("/schedules")
+    bot.program.run("schedule", "run", "1")
+    asked = having(talk, "Answer with /yes 1, or /no 1")
+    assert "🔁 /yes 1 always: from now on without asking" in asked.text
+    bot.world.until(lambda: asked.buttons)
+    assert [button["text"] for button in asked.buttons] == ["✅ 1", "❌ 1", "🔁 1 always"]
+    press(bot, talk, asked, "🔁 1 always")
+    granted = having(talk, "🔁 Schedule 1 may do this in each run without asking")
+    assert 'send_file: at most 1 time per run\n  path: "out.csv"' in granted.text
+    assert sent(talk) == ["out.csv"]
+    bot.program.run("schedule", "run", "1")
+    wait_for(lambda: sent(talk) == ["out.csv", "out.csv"])
 
 
 @pytest.mark.long

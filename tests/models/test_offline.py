@@ -101,6 +101,16 @@ async def work(
         ("Editá -rf: a\nb => c\n", "edit_file", {"path": "-rf", "old_text": "a\nb", "new_text": "c\n"}),
         ("fetch https://example.com/?a=1:2", "web_fetch", {"url": "https://example.com/?a=1:2"}),
         ("abre https://example.com", "web_fetch", {"url": "https://example.com"}),
+        (
+            "download https://example.com/a?b=c as data/a b.csv",
+            "web_fetch",
+            {"url": "https://example.com/a?b=c", "save": "data/a b.csv"},
+        ),
+        (
+            "descargá https://example.com como a.csv",
+            "web_fetch",
+            {"url": "https://example.com", "save": "a.csv"},
+        ),
         ("search trio nurseries", "web_search", {"query": "trio nurseries"}),
         ("busca el clima en Rosario", "web_search", {"query": "el clima en Rosario"}),
         ("remember color = blue = green", "remember", {"key": "color", "value": "blue = green"}),

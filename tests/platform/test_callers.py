@@ -127,7 +127,9 @@ def changes(world: World, owner: str) -> list[tuple[str, dict[str, object]]]:
     """Every request that would change something of an owner, or of all."""
     task, schedule, chat = world.tasks[owner], world.schedules[owner], CHATS[owner]
     return [
-        *(("schedules", {"do": do, "id": schedule}) for do in ("pause", "resume", "run", "delete")),
+        *(("schedules", {"do": do, "id": schedule}) for do in ("pause", "resume", "run", "delete", "revoke")),
+        ("schedules", {"do": "edit", "id": schedule, "text": "x"}),
+        ("schedules", {"do": "approve", "id": schedule, "hosts": ["a.example"]}),
         ("schedules", {"do": "add", "when": "in 5 minutes", "text": "x", "chat": chat}),
         *(("tasks", {"do": do, "id": task}) for do in ("stop", "delete")),
         ("tasks", {"do": "begin", "kind": "web", "question": "x", "chat": chat}),

@@ -1,14 +1,17 @@
 """Python packages of the sandbox: what is installed, what stays out, and what is said of it."""
 
+import hashlib
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 
+from runner.fonts import DEJAVU, font_entries
 from runner.packages import install, packages_in
-from runner.programs import Selection, package_name
+from runner.programs import LOCK, OFFICE, WORK, Selection, package_name
 from runner.rootfs import build_rootfs, ensure_rootfs
-from tests.fakes.wheels import greetings, index_of
+from tests.fakes.wheels import greetings, index_of, wheel
 
 SELECTION = Selection("work", (), ("greetings",))
 
@@ -118,6 +121,114 @@ def test_packages_of_another_python_stay_out(
     report = build_rootfs(tmp_path / "root", selection=SELECTION, packages=folder)
     assert report.packages == ()
     assert not list((tmp_path / "root").rglob("greetings"))
+
+
+# The packages of `tools = "office"`.
+
+
+@pytest.fixture
+def lock(index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A lock file for the index: one of the office's packages, and one that it needs."""
+    for name, version in (("matplotlib", "3.1"), ("helper", "0.5"), ("helper", "0.6")):
+        fonts = {"matplotlib/mpl-data/fonts/ttf/DejaVuSans.ttf": "font"} if name == "matplotlib" else {}
+        (index / f"{name}-{version}-py3-none-any.whl").write_bytes(wheel(name, "", fonts, version))
+    file = tmp_path / "office.lock"
+    file.write_text("".join(_pinned(index, pin) for pin in ("matplotlib==3.1", "helper==0.5")))
+    monkeypatch.setattr("runner.packages.LOCK", file)
+    return file
+
+
+def _pinned(index: Path, pin: str) -> str:
+    content = (index / f"{pin.replace('==', '-')}-py3-none-any.whl").read_bytes()
+    return f"{pin} \\\n    --hash=sha256:{hashlib.sha256(content).hexdigest()}\n"
+
+
+def test_locked_packages_have_their_versions_and_the_others_fit(lock: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "packages"
+    found = install(folder, ("greetings", "helper"), quietly, ("matplotlib",))
+    assert found.installed == ("greetings==1.0", "helper==0.5", "matplotlib==3.1")
+    assert (found.missing, found.reason) == ((), "")
+    assert (folder / "site/bin/greetings").exists()
+    assert {path.name for path in (folder / "site").glob("*.dist-info")} == {
+        *("greetings-1.0.dist-info", "helper-0.5.dist-info", "matplotlib-3.1.dist-info")
+    }
+
+
+@pytest.mark.long
+def test_a_locked_package_with_other_bytes_is_not_installed_and_the_others_are(
+    lock: Path, index: Path, tmp_path: Path
+) -> None:
+    (index / "helper-0.5-py3-none-any.whl").write_bytes(wheel("helper", "evil()", {}, "0.5"))
+    found = install(tmp_path / "packages", ("greetings",), quietly, ("matplotlib",))
+    assert (found.installed, found.missing) == (("greetings==1.0",), ("matplotlib",))
+    assert "HASHES" in found.reason
+    assert not (tmp_path / "packages/site/matplotlib").exists()
+
+
+@pytest.mark.long
+def test_a_version_that_does_not_fit_is_left_out_and_the_locked_ones_stay(lock: Path, tmp_path: Path) -> None:
+    found = install(tmp_path / "packages", ("helper==0.6",), quietly, ("matplotlib",))
+    assert (found.installed, found.missing) == (("matplotlib==3.1",), ("helper==0.6",))
+    assert found.reason
+
+
+def test_without_an_index_no_locked_package_comes_and_one_line_says_why(
+    lock: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"NO_INDEX": "0", "FIND_LINKS": "", "INDEX_URL": "http://127.0.0.1:9/simple"}.items():
+        monkeypatch.setenv(f"PIP_{name}", value)
+    found = install(tmp_path / "packages", (), quietly, ("matplotlib",))
+    assert (found.installed, found.missing) == ((), ("matplotlib",))
+    assert found.reason == "no package index can be reached"
+
+
+def test_every_office_package_is_locked_with_hashes() -> None:
+    pins = {package_name(line.split()[0]) for line in LOCK.read_text().splitlines() if "==" in line}
+    assert pins >= set(OFFICE)
+    blocks = re.split(r"\n(?=\S)", LOCK.read_text().strip())
+    assert all("--hash=sha256:" in block for block in blocks)
+
+
+def test_the_fonts_are_those_of_matplotlib_and_wanted_ones_of_the_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host, site = tmp_path / "fonts", tmp_path / "site"
+    names = (
+        "a/NotoSansCJK-Regular.ttc",
+        "NotoSansCJK-Light.ttc",
+        "b/NotoSans-Bold.ttf",
+        "Comic.ttf",
+        "a.ttf/x",
+    )
+    for path in (
+        *(host / name for name in names),
+        site / DEJAVU / "DejaVuSans.ttf",
+        site / DEJAVU / "cm.ttf",
+    ):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("font")
+    monkeypatch.setattr("runner.fonts.HOST_FONTS", (host, tmp_path / "none"))
+    *fonts, settings = font_entries(site)
+    assert [str(entry.inside) for entry in fonts] == [
+        f"usr/share/fonts/office/{name}"
+        for name in ("DejaVuSans.ttf", "NotoSans-Bold.ttf", "NotoSansCJK-Regular.ttc")
+    ]
+    assert str(settings.inside) == "etc/matplotlibrc"
+    assert settings.content == b"font.family: DejaVu Sans, Noto Sans CJK JP\n"
+    assert list(font_entries(tmp_path / "another site")) == []
+
+
+def test_the_office_selection_names_its_packages_once_and_its_lock_is_part_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    office = Selection("office", (), ("numpy", "Matplotlib>=3", "openpyxl"))
+    assert office.packages == ("numpy",)
+    assert office.package_names == ("numpy", *OFFICE)
+    assert set(office.allowed) >= set(WORK)
+    before = office.label
+    monkeypatch.setattr("runner.programs.lock_digest", lambda: "another")
+    assert office.label != before
+    assert Selection("work", (), ("numpy", "matplotlib")).label == "work + matplotlib numpy"
 
 
 def test_a_selection_without_python_wants_no_packages() -> None:

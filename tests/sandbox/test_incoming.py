@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rumi.sandbox.engine import SandboxLimits
-from rumi.sandbox.incoming import MAX_NAME_BYTES, put_file, safe_name
+from rumi.sandbox.incoming import MAX_NAME_BYTES, PART, PlacedFile, place_file, put_file, safe_name
 from rumi.sandbox.policy import STRICT
 from rumi.sandbox.workspace import WorkspaceError, prepare_workspace
 
@@ -310,3 +310,106 @@ def test_a_file_does_not_take_of_the_disks_reserve(workspace: Path) -> None:
         put(workspace, limits=SandboxLimits(reserve_bytes=free + 100 * MEGA))
     assert os.listdir(workspace) == []
     assert put(workspace, limits=SandboxLimits(reserve_bytes=0)) == "report.pdf"
+
+
+# Files at a path.
+
+
+def place(
+    workspace: Path,
+    path: str,
+    content: bytes = b"content",
+    *,
+    limits: SandboxLimits | None = None,
+    max_bytes: int = 20 * MEGA,
+    checkpoint: Callable[[], None] = lambda: None,
+) -> PlacedFile:
+    return place_file(
+        workspace,
+        path,
+        io.BytesIO(content),
+        suggested="../sent by.csv",
+        user=(UID, GID),
+        limits=limits or SandboxLimits(),
+        max_bytes=max_bytes,
+        checkpoint=checkpoint,
+    )
+
+
+@pytest.mark.usefixtures("any_file_system")
+@pytest.mark.parametrize(
+    ("path", "placed"),
+    [
+        ("a.csv", "a.csv"),
+        ("./x//y/a b.csv", "x/y/a b.csv"),
+        ("ñ/数据.csv", "ñ/数据.csv"),
+        (".", "sent_by.csv"),
+        ("", "sent_by.csv"),
+        ("x/y/", "x/y/sent_by.csv"),
+        ("x/.", "x/sent_by.csv"),
+        ("there", "there/sent_by.csv"),
+        ("-rf", "-rf"),
+    ],
+)
+def test_a_file_gets_its_path_and_the_folders_that_it_needs(workspace: Path, path: str, placed: str) -> None:
+    if path == "there":
+        (workspace / path).mkdir()
+        os.chown(workspace / path, UID, GID)
+    assert place(workspace, path) == PlacedFile(placed, replaced=False)
+    status = (workspace / placed).stat()
+    assert (status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)) == (UID, GID, 0o600)
+    assert {
+        folder.stat().st_uid for folder in (workspace / placed).parents if folder != workspace.parent
+    } >= {UID}
+    assert (workspace / placed).read_bytes() == b"content"
+
+
+@pytest.mark.usefixtures("any_file_system")
+def test_a_file_at_the_path_is_replaced_and_one_that_the_server_named_is_not(workspace: Path) -> None:
+    (workspace / "a.csv").write_text("mine")
+    (workspace / "sent_by.csv").write_text("mine")
+    (workspace / PART).write_text("left by a kill")
+    with (workspace / "a.csv").open() as old:
+        assert place(workspace, "a.csv") == PlacedFile("a.csv", replaced=True)
+        assert old.read() == "mine"
+    assert place(workspace, ".") == PlacedFile("sent_by-2.csv", replaced=False)
+    assert sorted(os.listdir(workspace)) == ["a.csv", "sent_by-2.csv", "sent_by.csv"]
+
+
+@pytest.mark.parametrize(
+    "path", ["../a", "x/../../a", "/etc/a", "a\nb", "a\0b", "\x1b[2J", "x" * 256, "x/" * 60 + "a"]
+)
+def test_a_path_that_leads_outside_or_cannot_be_is_refused(workspace: Path, path: str) -> None:
+    with pytest.raises(WorkspaceError):
+        place(workspace, path)
+    assert os.listdir(workspace) == []
+
+
+def test_no_link_is_followed_and_nothing_but_a_file_is_replaced(workspace: Path, outside: Path) -> None:
+    (workspace / "folder").symlink_to(outside)
+    (workspace / "file").symlink_to(outside / "secret")
+    os.mkfifo(workspace / "pipe")
+    for path in ("folder/a", "folder/", "file", "pipe", "pipe/a"):
+        with pytest.raises(WorkspaceError):
+            place(workspace, path)
+    assert (outside / "secret").read_text() == "secret"
+    assert os.listdir(outside) == ["secret"]
+    assert sorted(os.listdir(workspace)) == ["file", "folder", "pipe"]
+
+
+@pytest.mark.usefixtures("any_file_system")
+def test_a_failure_and_a_cancellation_leave_the_old_file_and_no_folder(workspace: Path) -> None:
+    (workspace / "a.csv").write_text("mine")
+
+    def stop() -> None:
+        raise InterruptedError
+
+    for path in ("a.csv", "x/y/a.csv", "x/"):
+        with pytest.raises(WorkspaceError):
+            place(workspace, path, max_bytes=3)
+        with pytest.raises(WorkspaceError):
+            place(workspace, path, limits=SandboxLimits(workspace_bytes=8192), content=b"x" * 20_000)
+        with pytest.raises(WorkspaceError):  # InterruptedError is an OSError
+            place(workspace, path, checkpoint=stop)
+    assert os.listdir(workspace) == ["a.csv"]
+    assert (workspace / "a.csv").read_text() == "mine"

@@ -45,10 +45,12 @@ class World:
     ref: ActorRef[WebMessage]
     root: Supervisor
 
-    async def fetch(self, url: str, chat: str = "one", method: Method = "GET") -> Page:
+    async def fetch(
+        self, url: str, chat: str = "one", method: Method = "GET", *, fresh: bool = False
+    ) -> Page:
         """What came; raises what went wrong."""
         with trio.fail_after(BOUND_S):
-            return await self.ref.ask(Fetch(url, chat, method))
+            return await self.ref.ask(Fetch(url, chat, method, fresh=fresh))
 
     async def trouble(self, url: str, chat: str = "one", method: Method = "GET") -> FetchError:
         """Why nothing came."""

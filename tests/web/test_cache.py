@@ -67,6 +67,16 @@ async def test_a_page_comes_from_the_cache_for_everybody_for_five_minutes(
     assert len(cache) == 0
 
 
+async def test_a_fresh_page_passes_the_cache_and_is_there_for_others() -> None:
+    pages = {"/": gives("<p>one</p>")}
+    async with serving(pages) as server, fetcher(server.endpoint) as world:
+        assert (await world.fetch(server.url())).text.strip() == "one"
+        assert (await world.fetch(server.url())).cached
+        fresh = await world.fetch(server.url(), fresh=True)
+        assert not fresh.cached
+        assert len(server.asked) == 2
+
+
 async def test_the_cache_holds_so_many_pages_and_those_that_are_used() -> None:
     cache = Cache(most_pages=3)
     for url in "abc":

@@ -41,6 +41,9 @@ _OF_ETC_FOR_NETWORKS: Final = (
     "resolv.conf",
     "services",
 )
+_OF_ETC_FOR_HOSTS: Final = ("nsswitch.conf", "protocols", "services")
+"""Files of /etc for a server without `network`; its `hosts` is written for it."""
+
 CERTIFICATES: Final = (
     "CURL_CA_BUNDLE",
     "NODE_EXTRA_CA_CERTS",
@@ -77,15 +80,15 @@ def sandboxed(
     empty = check(settings, root, shown)
     words = [str(bwrap), "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent"]
     words += ["--new-session", "--hostname", "rumi-mcp", "--cap-drop", "ALL", "--ro-bind", "/usr", "/usr"]
-    if section.network:
-        words.append("--share-net")
+    # Without `network`, the launcher has entered a network namespace that has nothing but `lo`.
+    words.append("--share-net")
     for name in _TOP:
         top = Path("/", name)
         if top.is_symlink():
             words += ["--symlink", os.readlink(top), str(top)]
         elif top.is_dir():
             words += ["--ro-bind", str(top), str(top)]
-    for name in (*_OF_ETC, *(_OF_ETC_FOR_NETWORKS if section.network else ())):
+    for name in (*_OF_ETC, *(_OF_ETC_FOR_NETWORKS if section.network else _OF_ETC_FOR_HOSTS)):
         words += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
     for name, fd in etc.items():
         words += ["--perms", "0644", "--ro-bind-data", str(fd), f"/etc/{name}"]
@@ -138,7 +141,7 @@ def hidden_folders(settings: ServerSettings, rumi_home: Path) -> list[Unseen]:
 
 def _shown(settings: ServerSettings, program: Path, rumi_home: Path) -> list[Path]:
     """Return the files and folders outside of `/usr` that the sandbox shows read-only."""
-    return [*installation(program, rumi_home), *(_certificates() if settings.section.network else ())]
+    return [*installation(program, rumi_home), *(_certificates() if settings.section.reaches_hosts else ())]
 
 
 def _given(settings: ServerSettings, rumi_home: Path) -> Iterator[Path]:

@@ -21,6 +21,7 @@ from pydantic import ValidationError
 from rumi import __version__
 from rumi.agent.mcp.complaints import MOST_LINE_CHARS, STDOUT, Complaints
 from rumi.agent.mcp.failures import SessionLost, ended
+from rumi.agent.mcp.hosts import AskedHosts
 from rumi.agent.mcp.lines import PARSE_ERROR, RAW, UNREAD, Lines
 from rumi.agent.mcp.listing import list_all
 from rumi.agent.mcp.messages import CallOutcome, Listing, McpError, Progress, ServerRefused, ServerSettings
@@ -38,14 +39,14 @@ The buffer lets a cancellation notification be queued at once, so that a `/stop`
 
 @asynccontextmanager
 async def connected(
-    settings: ServerSettings, home: Path, complaints: Complaints
+    settings: ServerSettings, home: Path, complaints: Complaints, asked: AskedHosts
 ) -> AsyncIterator["LibraryConnection"]:
     """Connect to a server; at the end of the block, end the connection and the server's process.
 
     If the block is cancelled, the connection and the process end too.
 
-    `home` is the server's own folder. `complaints` gets what its process writes to standard error. The caller
-    sets the time limit. If the server exits, the block is
+    `home` is the server's own folder. `complaints` gets what its process writes to standard error, `asked`
+    the hosts that it may not reach. The caller sets the time limit. If the server exits, the block is
     cancelled.
 
     Raises:
@@ -54,7 +55,7 @@ async def connected(
     for again in (False, True):
         state, is_open = _State(), False
         try:
-            async with _streams(settings, home, complaints, state, again=again) as streams:
+            async with _streams(settings, home, complaints, asked, state, again=again) as streams:
                 client = Client(
                     _ready(read_by(state.lines, streams) if settings.section.url else streams),
                     client_info=wire.Implementation(name="rumi", version=__version__),
@@ -176,20 +177,26 @@ async def _ready(streams: "tuple[Any, Any]") -> AsyncIterator["tuple[Any, Any]"]
 
 
 def _streams(
-    settings: ServerSettings, home: Path, complaints: Complaints, state: _State, *, again: bool
+    settings: ServerSettings,
+    home: Path,
+    complaints: Complaints,
+    asked: AskedHosts,
+    state: _State,
+    *,
+    again: bool,
 ) -> AbstractAsyncContextManager["tuple[Any, Any]"]:
     if settings.section.command:
-        return _of_process(settings, home, complaints, state)
+        return _of_process(settings, home, complaints, asked, state)
     return over_http(settings, state.heard, again=again)
 
 
 @asynccontextmanager
 async def _of_process(
-    settings: ServerSettings, home: Path, complaints: Complaints, state: _State
+    settings: ServerSettings, home: Path, complaints: Complaints, asked: AskedHosts, state: _State
 ) -> AsyncIterator["tuple[Any, Any]"]:
     """Start the server and yield the streams of its messages. If the server exits, the block is cancelled."""
     async with AsyncExitStack() as stack:
-        process = await stack.enter_async_context(running(settings, home, complaints))
+        process = await stack.enter_async_context(running(settings, home, complaints, asked))
         # No buffer for incoming messages: a server that sends too fast is slowed down by its own pipe.
         from_server, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         write, to_server = anyio.create_memory_object_stream[SessionMessage](_WAITING)
@@ -206,7 +213,7 @@ async def _of_process(
                     pass
                 if state.ended is None:
                     code = await process.exit_code()
-                    state.ended = ended(settings, complaints.lines(), code)
+                    state.ended = ended(settings, complaints.lines(), code, asked)
                 nursery.cancel_scope.cancel()
 
             async def speak() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from rumi.agent.mcp.complaints import STDOUT
+from rumi.agent.mcp.hosts import AskedHosts
 from rumi.agent.mcp.launchers import DOWNLOADERS
 from rumi.agent.mcp.messages import McpError, ServerSettings
 from rumi.agent.mcp.paths import HOME
@@ -46,12 +47,17 @@ class SessionLost(McpError):
         )
 
 
-def ended(settings: ServerSettings, lines: Sequence[str], code: int | None) -> ServerFailed:
-    """Return the error of a server that has exited with `code`; None means that the code is not known."""
+def ended(
+    settings: ServerSettings, lines: Sequence[str], code: int | None, asked: AskedHosts | None = None
+) -> ServerFailed:
+    """Return the error of a server that has exited with `code`; None means that the code is not known.
+
+    `asked` are the hosts that it may not reach.
+    """
     plain = Text("The server has ended")
     if code and not telling(lines):
         plain = Text("The server has ended with exit code {code}", code=code)
-    advice = advice_on(settings, lines)
+    advice = advice_on(settings, lines, asked)
     if advice is None and (code == 0 or (not lines and (code or 0) < 128)):
         advice = Text(
             "It may not be a server of standard input and output, or may need an argument such as stdio. "
@@ -60,12 +66,15 @@ def ended(settings: ServerSettings, lines: Sequence[str], code: int | None) -> S
     return ServerFailed(plain, lines, advice)
 
 
-def late(settings: ServerSettings, lines: Sequence[str]) -> ServerFailed:
-    """Return the error of a server that was not ready within its `start_timeout_s`."""
+def late(settings: ServerSettings, lines: Sequence[str], asked: AskedHosts | None = None) -> ServerFailed:
+    """Return the error of a server that was not ready within its `start_timeout_s`.
+
+    `asked` are the hosts that it may not reach.
+    """
     seconds = settings.section.start_timeout_s
     plain = Text("The server was not ready within {start_timeout_s} s", start_timeout_s=f"{seconds:g}")
     advice = (
-        advice_on(settings, lines)
+        advice_on(settings, lines, asked)
         or _download(settings)
         or Text(
             "If it needs longer, set in config.toml: [mcp.{name}] start_timeout_s = {longer}",
@@ -116,14 +125,25 @@ def telling(lines: Sequence[str]) -> str:
 _Advise = Callable[["re.Match[str]", ServerSettings], Text | None]
 
 
-def advice_on(settings: ServerSettings, lines: Sequence[str]) -> Text | None:
-    """Return what the user can do about a failure, judged by the server's last lines; None if unknown."""
+def is_unreached(text: str) -> bool:
+    """Return True if a text says that a host was not reached."""
+    return any(pattern.search(text) for pattern, advise in _RULES if advise is _network)
+
+
+def advice_on(settings: ServerSettings, lines: Sequence[str], asked: AskedHosts | None = None) -> Text | None:
+    """Return what the user can do about a failure, judged by the server's last lines; None if unknown.
+
+    `asked` are the hosts that it may not reach: if nothing else is known, or the network is missing, the
+    advice is to allow the last of them.
+    """
     text = "\n".join(lines)
+    refused = [*asked.refused()] if asked is not None else []
+    unreached = refused[-1].text(settings.name) if refused else None
     for pattern, advise in _RULES:
         for match in reversed([*pattern.finditer(text)]):
             if (advice := advise(match, settings)) is not None:
-                return advice
-    return None
+                return unreached if unreached is not None and advise is _network else advice
+    return unreached
 
 
 def _library(match: "re.Match[str]", settings: ServerSettings) -> Text:
@@ -176,7 +196,11 @@ def _path(match: "re.Match[str]", settings: ServerSettings) -> Text | None:
 
 
 def _no_network(settings: ServerSettings) -> Text:
-    return Text("It needs a network. In config.toml: [mcp.{name}] network = true", name=settings.name)
+    return Text(
+        "It needs a network. To allow one host: rumi mcp allow {name} HOST:443. To allow all: rumi mcp allow "
+        "{name} --network",
+        name=settings.name,
+    )
 
 
 def _network(match: "re.Match[str]", settings: ServerSettings) -> Text:
@@ -306,6 +330,8 @@ _RULES: Final[tuple[tuple["re.Pattern[str]", _Advise], ...]] = (
             "no such host",
             "dial tcp",
             "All connection attempts failed",
+            "Connect call failed",
+            r"(?:could not|cannot|can't|unable to|failed to) connect to\b",
             "Max retries exceeded",
             "Address family not supported",
             "Failed to fetch",

@@ -77,6 +77,12 @@ def _installed(launcher: str, arguments: Sequence[str]) -> tuple[Path, tuple[str
     return None if program is None else (Path(program).absolute(), tuple(rest))
 
 
+def packaged(launcher: str, arguments: Sequence[str]) -> str:
+    """Return the package or command that a launcher such as `uvx` starts; empty for other programs."""
+    named = _package(launcher, arguments)
+    return "" if named is None else named[0]
+
+
 def _package(launcher: str, arguments: Sequence[str]) -> tuple[str, Sequence[str]] | None:
     """Return the package or command that a launcher starts, without version, and the arguments after it."""
     words = [*arguments]

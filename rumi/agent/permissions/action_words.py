@@ -31,6 +31,14 @@ _SYNONYMS: Final = tuple(
 They contain no nouns, and no words for actions that are only similar.
 """
 
+_DESTROYS_WORDS: Final = (
+    "archive borra borrar buy cancel cancela cancelar clear compra comprar delete destroy drop elimina"
+    " eliminar erase kill order paga pagar pay prune purchase purge quita quitar refund remove reset revoke"
+    " transfer transferir trash truncate uninstall unsubscribe vacia vaciar wipe"
+)
+_DESTROYS: Final = frozenset(_DESTROYS_WORDS.split())
+"""Words of tools' names that say that a call destroys something or spends money."""
+
 _ENDINGS: Final = ("", "d", "e", "ed", "es", "ing", "s")
 
 
@@ -45,6 +53,11 @@ def action_word_in(tool: str, message: str) -> str:
     known = next((alike for verb in verbs for alike in _SYNONYMS if verb in alike), frozenset(verbs[:1]))
     wanted = {form for word in known for form in _forms(word)}
     return next((word for word in _WORD.findall(unaccented(message)) if word in wanted), "")
+
+
+def destroys_by_name(tool: str) -> bool:
+    """Return True if a tool's name says that its calls destroy something or spend money."""
+    return not _DESTROYS.isdisjoint(map(unaccented, words_of(tool.rpartition("__")[2])))
 
 
 def _forms(word: str) -> set[str]:

@@ -43,8 +43,11 @@ class Parking(Protocol):
         """Return True if a person has approved exactly this call, or the effect that the question names."""
         ...
 
-    async def park(self, call: str, text: str) -> str:
-        """Store a call until a person answers the question `text`. Return the tool result for the model."""
+    async def park(self, call: str, text: str, question: Question) -> str:
+        """Store a call until a person answers the question `text`. Return the tool result for the model.
+
+        `text` shows every value of `question`.
+        """
         ...
 
 
@@ -167,7 +170,9 @@ class Gate:
             return ToolResult(False, TOO_LONG)
         if self._confirm is None:
             whole = asks.whole or asks.text
-            return ToolResult(False, await self._parking.park(call, whole) if self._parking else NOBODY)
+            if self._parking is None:
+                return ToolResult(False, NOBODY)
+            return ToolResult(False, await self._parking.park(call, whole, question), parked=True)
         async with self._one_by_one:  # a person answers one question at a time
             # Checked again: answers to other questions may have used up the limit while this call waited.
             if self._nos_left <= 0:

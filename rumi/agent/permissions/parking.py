@@ -6,7 +6,7 @@ that the person has not seen.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
@@ -19,7 +19,11 @@ MOST_TEXT_CHARS: Final = 16_000
 MOST_WAITING_CHARS: Final = 40_000
 """Maximum total length of the questions in one message, because a person must read them all."""
 
-_ANSWER: Final = re.compile(r"(yes|no|sí|si)((?:[\s,]+[0-9]{1,9})+)[\s,;.]*", re.IGNORECASE)
+_ANSWER: Final = re.compile(
+    r"(yes|no|sí|si|sim|não|nao)((?:[\s,]+[0-9]{1,9})+)(\s+(?:always|siempre|sempre)\b)?[\s,;.]*",
+    re.IGNORECASE,
+)
+_NO: Final = frozenset({"no", "não", "nao"})
 
 
 StoreParked: TypeAlias = Callable[[Sequence[Parked]], Awaitable[None]]
@@ -62,8 +66,20 @@ class ParkedCalls:
             )
         )
 
-    async def park(self, call: str, text: str) -> str:
-        """Park a call, unless the same call is parked already; return the tool result for the model."""
+    async def park(
+        self,
+        call: str,
+        text: str,
+        question: Question | None = None,
+        *,
+        schedule: int = 0,
+        at: float = 0.0,
+        offer: str = "",
+    ) -> str:
+        """Park a call, unless the same call is parked already; return the tool result for the model.
+
+        `schedule`, `at` and `offer` are stored with the call: see `Parked`.
+        """
         found = self._last(call)
         if found is not None and found.state == "refused":
             return "the user said no to this call, and it was not done. Do not try it another way"
@@ -79,7 +95,11 @@ class ParkedCalls:
                 or sum(len(parked_call.text) for parked_call in waiting) > MOST_WAITING_CHARS
             ):
                 return "not done, and the user is not asked: too much waits for an answer. Go on without it"
-            await self._store(Parked(max(self._parked, default=0) + 1, call, text))
+            number = max(self._parked, default=0) + 1
+            await self._store(Parked(number, call, text, schedule=schedule, at=at, offer=offer))
+        elif offer and (offer, schedule) != (found.offer, found.schedule):
+            # The schedule was changed since: an approval for all runs would be bound to the old text.
+            await self._store(replace(found, offer=offer, schedule=schedule))
         return (
             "it was not done yet: the user is asked after this turn. Go on with other work, or end it; after "
             "a yes you are told, and make the call again"
@@ -93,7 +113,8 @@ class ParkedCalls:
         """
         answers: dict[int, ParkedState] = {}
         for text in said:
-            answers |= answers_in(text)
+            # Only schedules have runs: for a bot, `yes 1 always` is not an answer, but words that it reads.
+            answers |= {} if seen is None and always_in(text) else answers_in(text)
         heard = [
             replace(parked_call, state=answers[parked_call.number])
             for parked_call in self._of("waits")
@@ -135,6 +156,14 @@ class ParkedCalls:
         if left:
             await self._store(*left)
 
+    def still_waiting(self, schedule: int) -> list[Parked]:
+        """Return the calls of a schedule that a message has asked about, and that have no answer yet."""
+        return [
+            parked_call
+            for parked_call in self._of("waits")
+            if parked_call.asked and schedule and parked_call.schedule == schedule
+        ]
+
     def waiting(self) -> list[tuple[int, str]]:
         """Return the number and the question of each call without an answer."""
         return [(parked_call.number, parked_call.text) for parked_call in self._of("waits")]
@@ -159,17 +188,65 @@ class ParkedCalls:
         )
 
 
+class CoveringCalls:
+    """The parked calls of work that has an approval in advance, such as a bot's plan.
+
+    Calls that the approval covers run without a question. Other calls that need approval are parked.
+    """
+
+    def __init__(self, calls: ParkedCalls) -> None:
+        self.calls = calls
+
+    async def allowed(self, call: str, question: Question) -> bool:
+        """Return True if the call itself was approved, or the approval in advance still covers it."""
+        return await self.calls.allowed(call, question) or await self.take(call, question)
+
+    async def take(self, call: str, question: Question) -> bool:
+        """Return True if the approval in advance covers the call; the use is counted and stored before."""
+        raise NotImplementedError
+
+    async def park(self, call: str, text: str, question: Question) -> str:
+        """Store a call until a person decides on it; return the tool result for the model."""
+        return await self.calls.park(call, text, question)
+
+
+def counted(used: Mapping[str, int], key: str, most: int) -> dict[str, int] | None:
+    """Return the counts with one more use of `key`; None if it was used `most` times already.
+
+    The caller stores the result before the use: a kill may lose a use, but never adds one.
+    """
+    times = used.get(key, 0)
+    return None if times >= most else {**used, key: times + 1}
+
+
 def answers_in(text: str) -> dict[int, ParkedState]:
-    """Parse a text like `yes 1 no 2` into answers by number; return none if it has any other words."""
+    """Parse a text like `yes 1 no 2` into answers by number; return none if it has any other words.
+
+    An approval for all runs of a schedule, such as `yes 1 always`, is an approval of the call, too.
+    """
+    answers: dict[int, ParkedState] = {}
+    for word, numbers, _ in _answers(text):
+        state: ParkedState = "refused" if word.casefold() in _NO else "allowed"
+        answers |= dict.fromkeys(numbers, state)
+    return answers
+
+
+def always_in(text: str) -> tuple[int, ...]:
+    """Return the numbers in an answer that are approved for all runs of a schedule: `yes 1 always`."""
+    allowed = {number for number, state in answers_in(text).items() if state == "allowed"}
+    always = [number for _, numbers, always in _answers(text) if always for number in numbers]
+    return tuple(number for number in dict.fromkeys(always) if number in allowed)
+
+
+def _answers(text: str) -> list[tuple[str, list[int], str]]:
+    """Return the parts of an answer: the word, the numbers, and the word for all runs, if any."""
     text = text.strip()
     found = list(_ANSWER.finditer(text))
     if "".join(match[0] for match in found) != text:
-        return {}
-    answers: dict[int, ParkedState] = {}
-    for word, numbers in (match.groups() for match in found):
-        state: ParkedState = "refused" if word.casefold() == "no" else "allowed"
-        answers |= dict.fromkeys(map(int, re.findall("[0-9]+", numbers)), state)
-    return answers
+        return []
+    parts = [(match[1], list(map(int, re.findall("[0-9]+", match[2]))), match[3] or "") for match in found]
+    # A no for all runs does not exist: nothing of such an answer counts.
+    return [] if any(always and word.casefold() in _NO for word, _, always in parts) else parts
 
 
 def in_words(parked: Sequence[Parked]) -> str:

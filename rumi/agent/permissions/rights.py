@@ -1,16 +1,20 @@
 """Rights of roles: the tools, models, budgets, schedules and bots that a person with the role may use."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final
 
-from rumi.agent.tool_names import BASH_TOOLS, CHANGING_FILES
+from rumi.agent.tool_names import BASH_TOOLS, CHANGING_FILES, NOTHING_NEW
 from rumi.errors import RumiError
 from rumi.models.metering import Limit
 
 CHANGING: Final = ("bash", *CHANGING_FILES)
 """The tools that change a chat's files."""
+
+LIST_PAGE: Final = re.compile(r"\S+\s+page\s+\d{1,4}")
+"""The arguments of a `/list` that shows a page of a list."""
 
 GUEST_TOKENS: Final = 100_000
 """Maximum number of tokens that a guest may use per day."""
@@ -43,6 +47,8 @@ class Rights:
         A tool that creates schedules or starts bots also needs a role that may have at least one schedule or
         bot. The right to use `bash` includes the tools that look after its background commands.
         """
+        if tool == NOTHING_NEW:  # it only ends the turn
+            return True
         tool = "bash" if tool in BASH_TOOLS else tool
         if (tool in ("remind", "schedule") and self.schedules == 0) or (
             tool == "start_bot" and self.bots == 0
@@ -126,8 +132,11 @@ def may_do(
             return rights.leaves_work or rights.may_use("research")
         case "bots" | "bot" | "wake":
             return rights.bots != 0
-        case "remind" | "schedules" | "timezone":
+        case "remind" | "schedules" | "snooze" | "timezone":
             return rights.schedules != 0
+        case "list":  # without items, it shows a list
+            shows = len(rest.split()) < 2 or LIST_PAGE.fullmatch(rest) is not None
+            return shows or rights.may_use("shared_list")
         case "yes" | "no":
             return rights.leaves_work
         case "share" | "unshare":

@@ -20,6 +20,7 @@ MEANWHILE = "[The user says meanwhile:]"
 QUOTED_BESIDE = 60
 """Maximum length of a message's text in a description that names attachments too."""
 SENT_FILE = "a file that the user sent"
+EVENT = "A program sends this event."
 ANSWERED = ", which the user's message answers"
 
 
@@ -33,6 +34,23 @@ def bounded(attachments: Sequence[Attachment], max_chars: int) -> tuple[Attachme
     return tuple(result)
 
 
+def newest_events(attachments: Sequence[Attachment], max_chars: int) -> tuple[Attachment, ...]:
+    """Return the newest events of a trigger, with at most `max_chars` characters in total.
+
+    If older events do not fit, the first attachment says how many are left out.
+    """
+    kept: list[Attachment] = []
+    for attachment in reversed(attachments):
+        max_chars -= len(attachment.text)
+        if kept and max_chars < 0:
+            break
+        kept.insert(0, attachment)
+    if not (left_out := len(attachments) - len(kept)):
+        return tuple(kept)
+    note = f"{left_out} earlier events came too, and are left out: they are too long together."
+    return (Attachment("words", source="the trigger that hands on the events below", text=note), *kept)
+
+
 def fetched(attachments: Sequence[Attachment]) -> list[Attachment]:
     """Return the files and recordings of the message itself, without those of a message that it answers."""
     return [attachment for attachment in attachments if attachment.own_file]
@@ -41,9 +59,14 @@ def fetched(attachments: Sequence[Attachment]) -> list[Attachment]:
 def to_fetch(attachments: Sequence[Attachment]) -> list[Attachment]:
     """Return the attachments that must be fetched, also files of a message that is answered.
 
-    Attachments of kind `words` already contain their text.
+    Attachments of kind `words` already contain their text, and a `command` is its text.
     """
-    return [attachment for attachment in attachments if attachment.kind != "words"]
+    return [attachment for attachment in attachments if attachment.kind in ("file", "voice")]
+
+
+def command_in(message: Incoming) -> str:
+    """Return the command that a message runs instead of a turn; empty for other messages."""
+    return next((one.text for one in message.attachments if one.kind == "command"), "")
 
 
 def beyond_last_exchange(
@@ -111,13 +134,29 @@ def opening(turn: str, said: Incoming) -> tuple[HistoryEntry, ...]:
 
     Untrusted text precedes the user's own text, because models treat the last message as the request.
     """
+    if command_in(said):  # no request to a model: its output is stored with the reply
+        return ()
     if said.schedule:
         note = (
             f"[The schedule {said.schedule} asks this now. Its user may be away: nobody answers questions. "
             "What needs a yes is asked when this turn has ended.]"
         )
         message = Message("user", f"{note}\n{said.text}")
-        return (HistoryEntry(turn, message, said.tainted, urls_in_words(said.text)),)
+        changes = [_entry(turn, _changed(part)) for part in said.attachments if part.kind == "words"]
+        return (*changes, HistoryEntry(turn, message, said.tainted, urls_in_words(said.text)))
+    if said.trigger:
+        events = [
+            _entry(turn, untrusted_message(attachment, attachment.text, EVENT))
+            for attachment in said.attachments
+        ]
+        note = (
+            f"[The trigger {said.trigger} fires because of the events above, which a program has sent. "
+            "What to do with them stands below. The user may be away: nobody answers questions. "
+            "What needs a yes is asked when this turn has ended.]"
+        )
+        message = Message("user", f"{note}\n{said.text}")
+        # Tainted even if no event has a text: a program decides when this turn begins.
+        return (*events, HistoryEntry(turn, message, tainted=True, links=urls_in_words(said.text)))
     if said.tainted:
         warning = HistoryEntry(turn, Message("user", f"[{NOT_BY_HAND}]"), tainted=True)
         # A query in a URL can carry data to its server, so URLs with one still need the user's approval.
@@ -181,8 +220,10 @@ def attachment_message(attachment: Attachment, text: str) -> TurnMessage:
     return TurnMessage(Message("user", text), links=urls_in_words(text))
 
 
-def untrusted_message(attachment: Attachment, text: str) -> TurnMessage:
+def untrusted_message(attachment: Attachment, text: str, handed: str = "") -> TurnMessage:
     """Return the history message for untrusted text: a delimited block that names its source.
+
+    `handed` says who hands on the text, by default the user.
 
     The text's links become known URLs, as for a web page, except links with a query string. A query string
     may identify the recipient of the text.
@@ -190,8 +231,25 @@ def untrusted_message(attachment: Attachment, text: str) -> TurnMessage:
     note = " Its end is missing: it was too long." if attachment.cut else ""
     inside = untrusted_block(attachment.source or SENT_FILE, text)
     links = tuple(link for link in links_in(text) if "?" not in link)
-    handed = "The user hands this on." if attachment.answered is None else "The user's message answers this."
+    if not handed:
+        answers = attachment.answered is not None
+        handed = "The user's message answers this." if answers else "The user hands this on."
     return TurnMessage(Message("user", f"[{handed}{note}]\n{inside}"), tainted=True, links=links)
+
+
+def _changed(attachment: Attachment) -> TurnMessage:
+    """Return the history message for a change that a schedule has found: untrusted text."""
+    inside = untrusted_block(attachment.source, attachment.text)
+    links = tuple(link for link in links_in(attachment.text) if "?" not in link)
+    return TurnMessage(
+        Message("user", f"[A program has found a change.]\n{inside}"), tainted=True, links=links
+    )
+
+
+def output_entries(said: Incoming, output: HistoryEntry) -> tuple[HistoryEntry, ...]:
+    """Return the history entries of a schedule's command: what has run, and what it has printed."""
+    note = f"[The schedule {said.schedule} has run a command without you: {said.text}]"
+    return (HistoryEntry(output.turn, Message("user", note), output.tainted), output)
 
 
 def result_entries(message: Incoming) -> tuple[HistoryEntry, ...]:
@@ -219,7 +277,12 @@ def result_entries(message: Incoming) -> tuple[HistoryEntry, ...]:
 
 
 def described(said: Incoming) -> str:
-    """Return a short description of a message to show to its sender: its text, and its attachments' names."""
+    """Return a short description of a message to show to its sender: its text, and its attachments' names.
+
+    An event is described by its trigger.
+    """
+    if said.trigger:
+        return f"{said.trigger}: {shortened(said.text.strip(), QUOTED_BESIDE)}"
     given = [one for one in said.attachments if one.answered is None] or said.attachments
     names = ", ".join(dict.fromkeys(filter(None, (one.name or one.source for one in given))))
     text = said.text.strip()

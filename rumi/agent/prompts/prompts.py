@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from runner.programs import CORE, WORK
+from runner.programs import CORE, OFFICE, WORK
 
 FOLDER: Final = Path(__file__).parent / "files"
 OF_NOTE: Final = frozenset(("python3", "pip", "git", "jq", "rg", "sqlite3", "make", "node", "perl", "curl"))
@@ -29,7 +29,7 @@ def built_in() -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Prompts:
-    """The texts of prompts by name: `identity`, `sandbox`, `intent`, and the answer format of each channel.
+    """The texts of prompts by name: `identity`, `sandbox`, `office`, `intent`, and formats of channels.
 
     The mapping of texts also contains the texts for research and bots, under names that no channel has.
     """
@@ -54,11 +54,14 @@ class Prompts:
         sandbox = self.words["sandbox"]
         for name, value in values.items():
             sandbox = sandbox.replace(f"{{{name}}}", value)
-        return sandbox
+        office = self.words.get("office", "") if {*OFFICE} <= {*programs} else ""
+        return f"{sandbox} {office}".rstrip()
 
     def form(self, channel: str) -> str:
         """Return the block with the answer format of a channel; empty if the channel has none."""
-        words = self.words.get(channel) if channel not in ("identity", "sandbox", "intent") else None
+        words = (
+            self.words.get(channel) if channel not in ("identity", "sandbox", "office", "intent") else None
+        )
         return f'<channel name="{channel}">\n{words}\n</channel>' if words else ""
 
 

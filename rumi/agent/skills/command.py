@@ -4,6 +4,7 @@ from typing import Final
 
 from rumi.agent.skills.actor import AskSkills
 from rumi.agent.skills.messages import Info, Listed, Listing, SkillEntry
+from rumi.platform.markdown import plain
 from rumi.platform.texts import skills as skill_texts
 from rumi.texts import Language, gettext
 
@@ -67,17 +68,6 @@ def _described(language: Language, entry: SkillEntry) -> str:
     version = f" {plain(skill.header.version, 40)}" if skill.header.version else ""
     source = skill_texts.skill_source(language, skill.source.kind)
     return f"`{skill.name}`{version} ({state}; {source})\n\n{plain(skill.header.description, 2000)}"
-
-
-_MARKS: Final = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_[]<>#|~"})
-
-
-def plain(text: str, most_chars: int) -> str:
-    """Return text from a skill's author as one line of Markdown, with all markup characters escaped."""
-    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    if len(line) > most_chars:
-        line = f"{line[: most_chars - 1]}…"
-    return line.translate(_MARKS)
 
 
 def _verbatim(text: str) -> str:

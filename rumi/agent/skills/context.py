@@ -19,6 +19,15 @@ class ToolFailed(Exception):
     """
 
 
+class Made(str):
+    """A part of a skill's result that the skill has made itself; made by `Context.made`.
+
+    A text that is joined or formatted from it is a plain text again, which counts as from outside.
+    """
+
+    __slots__ = ()
+
+
 class CannotDo(Exception):
     """A skill raises this error if it cannot do its work. Its text is one sentence with the reason."""
 
@@ -81,6 +90,15 @@ class Context:
         if not reply.ok:
             raise ToolFailed(reply.content)
         return reply.content
+
+    @staticmethod
+    def made(text: str) -> Made:
+        """Mark a part of the result that the skill has made itself, with nothing from outside in it.
+
+        `run` returns such a part, or a list of parts. The mark counts if the skill's `SKILL.md` has the line
+        `own_result: parts` and is trusted. All other parts count as read from outside.
+        """
+        return Made(text)
 
     async def log(self, text: str) -> None:
         """Write a line to Rumi's log."""

@@ -12,7 +12,7 @@ from typing import Final
 
 from rumi.agent.skills import front_matter
 from rumi.agent.skills.front_matter import Value
-from rumi.agent.skills.messages import Header, SkillError
+from rumi.agent.skills.messages import Header, OwnResult, SkillError
 from rumi.platform import text_decoding
 from rumi.texts import Text
 
@@ -112,7 +112,7 @@ def _header(keys: Mapping[str, Value], notes: list[str]) -> Header:
         tags=_tags(keys, notes),
         tools_required=_words(keys, "tools_required"),
         enabled=_flag(keys, "enabled", default=True),
-        own_result=_flag(keys, "own_result", default=False),
+        own_result=_own_result(keys),
         license=_text(keys, "license", notes),
         compatibility=_text(keys, "compatibility", notes),
         allowed_tools=_allowed_tools(keys),
@@ -178,6 +178,16 @@ def _flag(keys: Mapping[str, Value], key: str, *, default: bool) -> bool:
     if word not in _YES | _NO:
         raise SkillError("its {key} must be true or false", key=key)
     return word in _YES
+
+
+def _own_result(keys: Mapping[str, Value]) -> OwnResult:
+    value = keys.get("own_result", "")
+    word = value.casefold() if isinstance(value, str) else None
+    if word == "parts":
+        return "parts"
+    if word is None or (word and word not in _YES | _NO):
+        raise SkillError("its {key} must be true, false or parts", key="own_result")
+    return "all" if word in _YES else ""
 
 
 def _allowed_tools(keys: Mapping[str, Value]) -> tuple[str, ...]:

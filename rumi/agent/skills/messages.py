@@ -15,6 +15,10 @@ WhyOff: TypeAlias = Literal["config", "environment", "itself"]
 """The setting that disables a skill: `[skills] disabled`, its environment variable, or the skill itself."""
 
 
+OwnResult: TypeAlias = Literal["", "all", "parts"]
+"""What of its code's result a skill declares as its own."""
+
+
 class SkillError(RumiError):
     """A skill cannot be loaded, found or run."""
 
@@ -46,8 +50,8 @@ class Header:
     """The front matter of a `SKILL.md`. `name` is empty if the front matter has no usable name.
 
     `title` is the name as written in the file. With `own_result`, the skill declares that its code's result
-    contains no content that the code itself has fetched. `notes` describe accepted deviations from the
-    format.
+    contains no content that the code itself has fetched: `all` of it, or the `parts` that the code marks with
+    `Context.made`. `notes` describe accepted deviations from the format.
     """
 
     name: str
@@ -57,7 +61,7 @@ class Header:
     tags: tuple[str, ...] = ()
     tools_required: tuple[str, ...] = ()
     enabled: bool = True
-    own_result: bool = False
+    own_result: OwnResult = ""
     license: str = ""
     compatibility: str = ""
     allowed_tools: tuple[str, ...] = ()

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import trio
 
-from rumi.agent.skills.context import CannotDo, Context
+from rumi.agent.skills.context import CannotDo, Context, Made
 from rumi.agent.skills.format import CODE, class_name
 from rumi.agent.skills.messages import CallReply
 from rumi.errors import single
@@ -91,7 +91,7 @@ def load(folder: Path, name: str) -> Any:
     return found()
 
 
-async def work(parent: ParentProcess, job: Mapping[str, Any]) -> dict[str, str]:
+async def work(parent: ParentProcess, job: Mapping[str, Any]) -> dict[str, Any]:
     """Run the skill; return its result or its error as an answer for the parent."""
     folder = Path(job["folder"])
     chat = ParentChat(parent)
@@ -104,15 +104,27 @@ async def work(parent: ParentProcess, job: Mapping[str, Any]) -> dict[str, str]:
             send=chat.ask,
         )
         result = await load(folder, job["name"]).run(context)
-        if result is not None and not isinstance(result, str):
-            raise Unfit(f"its run returned {type(result).__name__}, and must return a text")
+        parts = parts_of(result)
     except Unfit as error:
         return {"failed": str(error)}
     except BaseException as error:  # noqa: BLE001 - a skill may raise what it likes, and its process ends with it
         return {"failed": described(error, folder)}
     finally:
         chat.close()
-    return {"done": result or ""}
+    return {"done": parts}
+
+
+def parts_of(result: object) -> list[tuple[str, bool]]:
+    """Return the parts of a skill's result, each with True if the skill says that it has made it.
+
+    Raises:
+        Unfit: The result is neither a text nor a list of texts.
+    """
+    parts = list(result) if isinstance(result, list | tuple) else [] if result is None else [result]
+    for part in parts:
+        if not isinstance(part, str):
+            raise Unfit(f"its run returned {type(part).__name__}, and must return a text or a list of texts")
+    return [(str(part), isinstance(part, Made)) for part in parts]
 
 
 def described(error: BaseException, folder: Path) -> str:

@@ -47,6 +47,26 @@ class SkillRun:
     language: str
 
 
+@dataclass(frozen=True, slots=True)
+class SkillPart:
+    """A part of a skill's result. `made` is the skill's claim that it has made this part itself."""
+
+    text: str
+    made: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SkillResult:
+    """The result of a code skill."""
+
+    parts: tuple[SkillPart, ...]
+
+    @property
+    def text(self) -> str:
+        """Return the text of all parts."""
+        return "\n".join(part.text for part in self.parts)
+
+
 class CodeRunner:
     """A runner of code skills, at most `AT_ONCE` at the same time.
 
@@ -60,8 +80,8 @@ class CodeRunner:
         self._own_s = own_s
         self._permits = trio.Semaphore(AT_ONCE)
 
-    async def run(self, job: SkillRun, call: CallTool, model: AskModel) -> str:
-        """Run a skill and return its text. On cancellation, return only when the process has been killed.
+    async def run(self, job: SkillRun, call: CallTool, model: AskModel) -> SkillResult:
+        """Run a skill and return its result. On cancellation, return only when the process has been killed.
 
         The skill's tool calls are passed to `call`, and its prompts to `model`, one at a time. If `model`
         raises a `RumiError`, the skill gets the error's text.
@@ -77,7 +97,9 @@ class CodeRunner:
             raise said
         return said
 
-    async def _talk(self, job: SkillRun, folder: Path, call: CallTool, model: AskModel) -> str | SkillError:
+    async def _talk(
+        self, job: SkillRun, folder: Path, call: CallTool, model: AskModel
+    ) -> SkillResult | SkillError:
         try:
             async with (
                 await Child.start(
@@ -130,6 +152,20 @@ class CodeRunner:
         return copy
 
 
+def _result(parts: object) -> SkillResult:
+    """Read the parts of a result. Skills may have written the frame: odd parts count as from outside."""
+    if not isinstance(parts, list):
+        return SkillResult((SkillPart(str(parts)),))
+    found = list[SkillPart]()
+    for part in parts:
+        match part:
+            case [str(text), bool(made)]:
+                found.append(SkillPart(text, made))
+            case _:
+                found.append(SkillPart(str(part)))
+    return SkillResult(tuple(found))
+
+
 async def _drain(name: str, process: Child) -> None:
     """Read all output of a skill, so that the skill never blocks on a full pipe. Log only the beginning."""
     assert process.printed is not None
@@ -152,8 +188,8 @@ class _Talk:
         self._own_s = own_s
         self._logged = 0
 
-    async def run(self, folder: Path) -> str | SkillError:
-        """Answer the skill's requests until it ends; return its text or its error."""
+    async def run(self, folder: Path) -> SkillResult | SkillError:
+        """Answer the skill's requests until it ends; return its result or its error."""
         try:
             return await self._run(folder)
         except ChildFailed as error:
@@ -166,7 +202,7 @@ class _Talk:
                 )
             return self._failed(str(error))
 
-    async def _run(self, folder: Path) -> str | SkillError:
+    async def _run(self, folder: Path) -> SkillResult | SkillError:
         job, process = self._job, self._process
         process.left_s = self._own_s
         await process.say(
@@ -182,7 +218,7 @@ class _Talk:
         while True:
             heard = await process.hear()
             if "done" in heard:
-                return str(heard["done"])
+                return _result(heard["done"])
             if "failed" in heard:
                 return self._failed(str(heard["failed"])[:MOST_LOG_CHARS])
             reply = await self._answer(heard)

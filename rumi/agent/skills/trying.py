@@ -51,7 +51,7 @@ class Trial:
         """
         runner = CodeRunner(TrustedSkills(self.skill.folder / ".trusted"), _inline)
         job = SkillRun(self.skill, input, "trial", workspace, language)
-        return trio.run(runner.run, job, self._call, self._ask)
+        return trio.run(runner.run, job, self._call, self._ask).text
 
     async def _call(self, name: str, arguments: Mapping[str, object]) -> CallReply:
         from rumi.agent.skills.context import ToolFailed

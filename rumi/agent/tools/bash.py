@@ -13,18 +13,21 @@ import trio
 
 from rumi.agent.tool import CommandTrace, Question, Tool, ToolResult
 from rumi.agent.tools.background import BackgroundCommands, Heard
-from rumi.agent.tools.output import WHOLE_BYTES, report, reported_background
+from rumi.agent.tools.output import WHOLE_BYTES, in_part, report, reported_background
 from rumi.models.model import ToolSpec
 from rumi.sandbox.engine import Command, CommandResult, HeadTail, SandboxLimits
 from rumi.sandbox.policy import STRICT, CommandPolicy, in_bash, leaves_commands, may_write, programs_of
 from rumi.sandbox.words import CommandRefused
-from rumi.texts import Text
+from rumi.texts import Language, Text, gettext
 
 DAY_S: Final = 86_400.0
 """Time limit of a background command without `timeout_s`: the turn ends before."""
 
 WAIT_S: Final = 10.0
 """How long `bash_output` waits if the model does not say."""
+
+SCHEDULED_CHARS: Final = 3_000
+"""Maximum length of the output of a schedule's command in a message."""
 
 _FIRST: Final = (
     "Run a line or lines of bash in the sandbox, in /workspace; get exit code, output and error output."
@@ -193,6 +196,45 @@ class Bash:
 
     def _began(self, argv: tuple[str, ...], container_id: str) -> None:
         self.ran = CommandTrace(argv, container_id)
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledRun:
+    """The output of a schedule's command, for people.
+
+    `failed` says how the command ended, if that was not with exit code 0. `whole_output` is set if `text` is
+    only a part of it.
+    """
+
+    text: str
+    failed: str = ""
+    whole_output: bytes = b""
+
+
+async def run_scheduled(
+    shell: CommandShell, policy: CommandPolicy, limits: SandboxLimits, command: str, language: Language
+) -> ScheduledRun:
+    """Run the command of a schedule in a chat's sandbox. On cancellation, leaves no process behind.
+
+    Raises:
+        CommandRefused: The policy does not allow the command.
+        SandboxError: The command could not be run.
+    """
+    policy.parse(command)
+    whole = _Whole(lambda piece: None)
+    result = await shell.run(Command(in_bash(command), timeout_s=limits.timeout_s, heard=whole.hear))
+    output = whole.content.decode("utf-8", "replace").strip()
+    failed = ""
+    if result.ended == "timeout":
+        failed = gettext(
+            language, "it took longer than {seconds} s and was killed", seconds=f"{limits.timeout_s:g}"
+        )
+    elif result.ended != "exited":
+        failed = gettext(language, "its sandbox ended it ({ended})", ended=result.ended)
+    elif result.exit_code:
+        failed = gettext(language, "exit code {code}", code=result.exit_code)
+    text = in_part(output, SCHEDULED_CHARS)
+    return ScheduledRun(text, failed, b"" if text is output else whole.content)
 
 
 class _ForBackground(Tool):

@@ -5,7 +5,7 @@ from typing import Final
 
 import trio
 
-from rumi.agent.tool import Question, RunSubTurn, SubTurn, SubTurnEnd, Tool, ToolResult, is_turn_only
+from rumi.agent.tool import MaySave, Question, RunSubTurn, SubTurn, SubTurnEnd, Tool, ToolResult, is_turn_only
 from rumi.models.model import ToolSpec
 from rumi.platform.untrusted_text import untrusted_block
 from rumi.texts import Text
@@ -90,6 +90,7 @@ class Delegate(Tool):
 
     def _reading(self, tools: Sequence[Tool]) -> tuple[Tool, ...]:
         given = tuple(tool for tool in tools if tool.concurrent and not is_turn_only(tool))
+        given = tuple(tool.reading() if isinstance(tool, MaySave) else tool for tool in given)
         reads_files = any(tool.spec.name == "read_file" for tool in given)
         return (*given, *(self._looks if reads_files else ()))
 

@@ -1,5 +1,6 @@
 """The `send_file` tool: sends a workspace file to the user."""
 
+import json
 import os
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Final
 import trio
 
 from rumi.agent.permissions.action_words import action_word_in
-from rumi.agent.tool import Question, Tool, ToolResult
+from rumi.agent.tool import Question, Reach, Tool, ToolResult
 from rumi.errors import RumiError
 from rumi.models.model import ToolSpec
 from rumi.platform.openat import shown
@@ -74,7 +75,8 @@ class SendFile(Tool):
         path = None if self._shows else arguments.get("path")
         if not isinstance(path, str):
             return None
-        return Question("send_file", {"path": path}, (_relative(path) or path,), _asks_to_send)
+        reach = Reach(self.spec.name, to=(("path", json.dumps(path, ensure_ascii=False)),))
+        return Question("send_file", {"path": path}, (_relative(path) or path,), _asks_to_send, reach)
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         """Read the file and send it. On cancellation, nothing more is sent and no file stays open."""

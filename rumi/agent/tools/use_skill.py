@@ -11,12 +11,13 @@ from rumi.agent.skills.messages import (
     CallReply,
     FileOf,
     Opened,
+    OwnResult,
     ReadInstructions,
     Skill,
     SkillError,
     SkillFailed,
 )
-from rumi.agent.skills.running import AskModel, CodeRunner, SkillRun
+from rumi.agent.skills.running import AskModel, CodeRunner, SkillResult, SkillRun
 from rumi.agent.tool import Calls, Question, Tool, ToolResult
 from rumi.errors import RumiError
 from rumi.models.model import ToolSpec
@@ -53,7 +54,7 @@ class UseSkill(Tool):
     returns True if the chat's files may contain untrusted content, which a skill's code may read. `touches`
     is called before the code runs, and each time the code has read untrusted content, because the code may
     write that content to the chat's files. `brings` is called before the code runs if the code itself may
-    fetch untrusted content.
+    fetch untrusted content and write it to the files. `prepares` creates the folder `workspace`.
     """
 
     spec = SPEC
@@ -73,6 +74,7 @@ class UseSkill(Tool):
         touches: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint,
         brings: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint,
         project: Callable[[], str] = lambda: "",
+        prepares: Callable[[], Awaitable[object]] = trio.lowlevel.checkpoint,
     ) -> None:
         self._ask = ask
         self._runner = runner
@@ -85,6 +87,7 @@ class UseSkill(Tool):
         self._touches = touches
         self._brings = brings
         self._project = project
+        self._prepares = prepares
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         """Return None: no approval is needed. Each tool call by a skill's code is checked separately."""
@@ -145,7 +148,7 @@ class UseSkill(Tool):
     async def _run(self, skill: Skill, skill_input: str, calls: Calls) -> ToolResult:
         # The code runs on the host with network access, so its result is untrusted unless SKILL.md declares
         # it as its own. For a project's skill that declaration counts only if the user trusts the skill.
-        own = skill.header.own_result and skill.vouched
+        owns: OwnResult = skill.header.own_result if skill.vouched else ""
         tainted = False
 
         async def call(name: str, arguments: Mapping[str, object]) -> CallReply:
@@ -163,21 +166,48 @@ class UseSkill(Tool):
             return CallReply(result.ok, result.content, result.exit_code)
 
         job = SkillRun(skill, skill_input, self._chat, self._workspace, self._language())
+        await self._prepares()
         await self._touches()
-        if not own:
+        if not owns:
             await self._brings()
         try:
-            text = await self._runner.run(job, call, self._model)
+            result = await self._runner.run(job, call, self._model)
         except SkillFailed as error:  # the message comes from the skill's code
+            own = owns == "all"
+            if owns == "parts":
+                await self._brings()
             return ToolResult(False, one_line(str(error)), tainted=not own or tainted or self._tainted())
+        own = owns == "all" or (owns == "parts" and all(part.made for part in result.parts))
+        if owns == "parts" and not own:
+            await self._brings()  # it has read something from outside, which it may have written to a file
         # Checked after the run: the code may have read the chat's files itself.
         tainted = not own or tainted or self._tainted()
-        shown = text[:MOST_CHARS].strip() or "(it returned nothing)"
+        text = result.text
+        body = _shown(skill.name, result, owns) or "(it returned nothing)"
         if len(text) > MOST_CHARS:
-            shown += f"\n(the last {len(text) - MOST_CHARS} characters are left out)"
-        body = shown if own else untrusted_block(f"the skill {skill.name}", shown)
+            body += f"\n(the last {len(text) - MOST_CHARS} characters are left out)"
         content = f"The skill {skill.name} has run:\n{body}"
         return ToolResult(True, content, truncated=len(text) > MOST_CHARS, same_as=content, tainted=tainted)
+
+
+def _shown(name: str, result: SkillResult, owns: OwnResult) -> str:
+    """Return the beginning of a result; what a skill does not own stands in blocks of untrusted text."""
+    shown, left, outside = list[str](), MOST_CHARS, list[str]()
+
+    def close() -> None:
+        if text := "\n".join(outside).strip():
+            shown.append(untrusted_block(f"the skill {name}", text))
+        outside.clear()
+
+    for part in result.parts:
+        text, left = part.text[:left], max(0, left - len(part.text) - 1)
+        if owns == "all" or (owns == "parts" and part.made):
+            close()
+            shown.append(text)
+        else:
+            outside.append(text)
+    close()
+    return "\n".join(shown).strip()
 
 
 def instructions(opened: Opened, skill_input: str) -> ToolResult:

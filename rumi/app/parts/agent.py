@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass
+from functools import partial
 
 from rumi.agent.mcp.servers import ForChat, McpServers
 from rumi.agent.prompts.prompts import Prompts
@@ -29,6 +30,8 @@ from rumi.models.settings import model_settings_of, models_with_pictures
 from rumi.platform.config.providers import OFFLINE
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.threads import Threads
+from rumi.sandbox.workspace import prepare_workspace
+from rumi.web.files_from_web import FilesFromWeb
 from rumi.web.readers.files.viewer import Seen, Viewer
 
 
@@ -67,15 +70,32 @@ def add_agent(
         mcp_settings_of(inputs.loaded),
         lambda **more: audit.write("mcp_server", chat_id="", **more),
     )
-    viewer = sandbox.viewer
+    viewer, threads = sandbox.viewer, Threads()
+
+    async def prepare(chat: str) -> object:
+        """Create a chat's folder, which otherwise its first command creates."""
+        user, workspaces = inputs.engine.user, home.workspaces
+        return await threads(partial(prepare_workspace, home.root, chat, *user, workspaces=workspaces))
+
     toolbox = Toolbox(
         web=models.web,
+        files_from_web=FilesFromWeb(
+            models.web,
+            home.workspaces,
+            inputs.engine.user,
+            inputs.limits,
+            settings.session.file_mb,
+            home.run,
+            Threads(),
+        ),
         ids=inputs.ids,
+        journal=store.journal.ask,
         memory=store.memory,
         recall=store.recall,
         skills=models.skills,
-        runner=CodeRunner(models.trusted, Threads()),
+        runner=CodeRunner(models.trusted, threads),
         workspaces=home.workspaces,
+        prepare_workspace=prepare,
         model_for=models.bound.of_chat,
         tasks=ports.tasks,
         schedules=ports.schedules,

@@ -16,6 +16,7 @@ from rumi.app.parts.tasks import TasksPart
 from rumi.app.recall_calls import RecallCommands
 from rumi.app.stop_all import Everything
 from rumi.chats.inbox import Inbox, add_chats
+from rumi.chats.lists.commands import ListCommands
 from rumi.chats.people.chat_commands import PeopleCommands
 from rumi.chats.recorder.recorder import Recorder
 from rumi.chats.services import ChatServices, CommandHandler, Undo
@@ -77,6 +78,7 @@ def add_all_chats(
         "budgets": money,
         "schedules": tasks.schedules,
         "bots": tasks.bots,
+        "lists": ListCommands(store.journal.ask),
         "recall": RecallCommands(store.recall, ids, time.time, tasks.schedules.zone_of),
         "people": PeopleCommands(models.people, store.budgets, money.written, store.memory, inputs.group_of),
     }

@@ -24,6 +24,8 @@ from rumi.channels.control.server import ControlServer, ControlStream
 from rumi.channels.control.stacks import dump_on_signal
 from rumi.channels.control.task_stream import TaskStream
 from rumi.channels.counters import Counts
+from rumi.channels.triggers.trigger_calls import TriggerCalls, TriggerFigures
+from rumi.channels.triggers.triggers import Triggers, triggers_of
 from rumi.chats.budgets.meter import SharedLedger
 from rumi.chats.chat_calls import ChatCalls
 from rumi.memory.memory_calls import MemoryCalls
@@ -31,6 +33,7 @@ from rumi.platform.caller import Caller, ControlCall
 from rumi.platform.calls import served
 from rumi.platform.chat_ids import ChatIds
 from rumi.platform.home import socket_path
+from rumi.platform.logs.audit import AuditLog
 from rumi.store.cluster.partitions import Dependents, Partitioned
 from rumi.store.ownership import partition_of
 from rumi.tasks.bots.bot_calls import BotCalls
@@ -53,10 +56,11 @@ def add_edges(
     tasks: TasksPart,
     chats: ChatsPart,
     *,
+    audit: AuditLog,
     counts: Counts,
     events: EventStream,
 ) -> EdgesPart:
-    """Add the partitions, the channels' receivers, the control socket, and the channels' views."""
+    """Add the partitions, the receivers of channels, the triggers, the control socket, and the views."""
     about = About(inputs.engine.kind, inputs.stays, inputs.loaded.marks(), tuple(inputs.notes))
     attach_server = AttachServer(
         chats.inbox,
@@ -73,9 +77,10 @@ def add_edges(
     _add_partitions(inputs, store, agent, tasks, chats, attach_server)
     for channel in inputs.channels:
         channel.add_receiver(inputs.root, chats.inbox, store.journal, agent.hub)
+    triggers = _add_triggers(inputs, store, chats, audit)
     status = _status(inputs, agent, chats, counts)
     path = socket_path(inputs.home.run, inputs.home.installation())
-    calls = _calls(inputs, store, agent, tasks, chats, attach_server, status)
+    calls = _calls(inputs, store, agent, tasks, chats, attach_server, status, triggers)
     streams = _streams(inputs, agent, tasks, chats, attach_server, events)
     dumps = partial(dump_on_signal, status.dump, partial(pending_asks, inputs.root))
     peer = inputs.workers.peer
@@ -90,6 +95,16 @@ def add_edges(
             channel.among_workers(partial(_routed_chat, path, channel.name, inputs.ids))
         channel.add_view(inputs.root, chats.inbox, store.journal, agent.hub, status.dump, counts)
     return EdgesPart(attach_server, status)
+
+
+def _add_triggers(inputs: TreeInputs, store: StorePart, chats: ChatsPart, audit: AuditLog) -> TriggerCalls:
+    """Add the triggers, if any are configured, and let the listener take their events."""
+    triggers = Triggers(triggers_of(inputs.loaded), chats.inbox.accept_event, audit)
+    if triggers.triggers:
+        inputs.root.add(ChildSpec("triggers", lambda: TriggerFigures(triggers, store.journal.ask)))
+        urls = [channel.add_takers(triggers.doors()) for channel in inputs.channels]
+        triggers.url = next(filter(None, urls), "")
+    return TriggerCalls(triggers, store.journal.ask, inputs.ids, chats.inbox.reply)
 
 
 def _status(inputs: TreeInputs, agent: AgentPart, chats: ChatsPart, counts: Counts) -> StatusSource:
@@ -120,6 +135,7 @@ def _calls(
     chats: ChatsPart,
     attach_server: AttachServer,
     status: StatusSource,
+    triggers: TriggerCalls,
 ) -> dict[str, ControlCall]:
     """Return the calls of the control socket. Calls that another worker must answer are forwarded."""
     ids = inputs.ids
@@ -131,6 +147,7 @@ def _calls(
         TaskCalls(tasks.tasks, ids),
         UsageCalls(store.budgets, ids, chats.budgets.written),
         ScheduleCalls(tasks.schedules, ids),
+        triggers,
         agent.mcp,
         BotCalls(tasks.bot_files, tasks.tasks, store.memory, tasks.threads, tasks.bots, tasks.fetched),
     )

@@ -9,6 +9,7 @@ from rumi.app.parts.inputs import TreeInputs
 from rumi.app.parts.models import ModelsPart
 from rumi.app.parts.sandbox import SandboxPart
 from rumi.app.parts.store import StorePart
+from rumi.chats.services import NotCarried
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.threads import Threads
 from rumi.store.journal.records import Incoming
@@ -21,6 +22,7 @@ from rumi.tasks.kinds import TaskKind
 from rumi.tasks.research.kinds import RepositoryKind, WebKind
 from rumi.tasks.research.repository.cache import RepositoryCache
 from rumi.tasks.schedules.schedules import Schedules, ScheduleServices
+from rumi.tasks.schedules.sources import WatchSources
 from rumi.tasks.services import TaskServices
 from rumi.tasks.tasks import Tasks, task_slots
 from rumi.web.tree import guarded_streams
@@ -50,7 +52,7 @@ def add_tasks(
     """Add the tasks and their recovery. The clock that fires schedules is added later, below the chats."""
     home, limits, settings, ports = inputs.home, inputs.limits, inputs.loaded.settings, inputs.ports
     bot_files, threads = BotFiles(home.root, home.files), Threads()
-    network = partial(guarded_streams, settings.fetch)
+    network, workspaces = partial(guarded_streams, settings.fetch), sandbox.workspaces
     cache = RepositoryCache(home.root / "cache" / "repositories")
     words = agent.prompts.words
 
@@ -114,7 +116,16 @@ def add_tasks(
                 people=models.people,
                 group_of=inputs.group_of,
                 admins=lambda chat: inputs.channel_of(chat).admin_chats(),
+                version_of=agent.mcp.version_of,
                 language=inputs.language,
+                sources=WatchSources(
+                    partial(models.web.fetch, whole=True, fresh=True),
+                    sandbox.sandboxes.run,
+                    lambda chat: sandbox.strict if inputs.ids.may_be_group(chat) else sandbox.chosen,
+                    # Files that are carried from worker to worker may not be here when a check reads them.
+                    workspaces.folder if isinstance(workspaces.carry, NotCarried) else None,
+                    workspaces.offload,
+                ),
             )
         )
     )

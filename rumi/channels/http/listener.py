@@ -11,7 +11,8 @@ from actors import Actor, ActorRef, Backoff, ChildSpec, Supervisor
 from rumi.channels.channel import Channel
 from rumi.channels.counters import Counts
 from rumi.channels.http.address import BoundSocket, listen
-from rumi.channels.http.listener_state import ListenerState, Taker
+from rumi.channels.http.listener_state import ListenerState
+from rumi.channels.takers import Taker
 from rumi.chats.hub import Hub
 from rumi.chats.inbox import Inbox
 from rumi.store.journal.transaction import JournalMessage
@@ -32,6 +33,12 @@ class Listener(ListenerState, Channel):
         self._language = language
 
     @override
+    def add_takers(self, takers: Sequence[Taker]) -> str:
+        """Accept these deliveries too. Return the URL of the listener."""
+        self.takers += tuple(takers)
+        return self.bound.url
+
+    @override
     def add_view(
         self,
         root: Supervisor,
@@ -49,7 +56,7 @@ class Listener(ListenerState, Channel):
 
     @override
     async def introduce(self, say: Callable[[str], None]) -> None:
-        """Print the URL of the listener, with a warning if other machines can reach it."""
+        """Print the URL of the listener and its paths, with a warning if other machines can reach it."""
         say(
             gettext(
                 self._language,
@@ -57,6 +64,9 @@ class Listener(ListenerState, Channel):
                 url=self.bound.url,
             )
         )
+        if self.takers:
+            paths = ", ".join(taker.path for taker in self.takers)
+            say(gettext(self._language, "It takes what other programs send to: {paths}", paths=paths))
         if not self.bound.loopback:
             say(
                 gettext(

@@ -1,33 +1,9 @@
 """State of the listener: delivery handlers, the readiness of the process, and response counts."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
-
-class Taker(Protocol):
-    """Accepts deliveries that another server makes by POST, such as the updates of a webhook."""
-
-    @property
-    def path(self) -> str:
-        """URL path on the listener."""
-        ...
-
-    @property
-    def most_bytes(self) -> int:
-        """Maximum size of a request body, in bytes."""
-        ...
-
-    def refuses(self, headers: Mapping[str, str]) -> int:
-        """Return a status code to refuse a request; 0 to accept it. Called before the body is read."""
-        ...
-
-    async def take(self, body: bytes) -> bool | None:
-        """Store a delivery. Return False if it cannot be stored now, None if it is unreadable.
-
-        If the result is False, the other server may repeat the delivery. After a cancellation, the delivery
-        may or may not be stored.
-        """
-        ...
+from rumi.channels.takers import Taker
 
 
 class ListenerState:

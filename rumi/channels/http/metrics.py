@@ -98,6 +98,16 @@ FIGURES: Final = (
     ),
     Figure(("webhook", "waiting"), "rumi_telegram_updates_waiting", "gauge", "Updates that Telegram keeps."),
     Figure(("control", "connections"), "rumi_control_connections", "gauge", "Clients of the control socket."),
+    *(
+        Figure(("triggers", key), f"rumi_trigger_events_{key}", "counter", about)
+        for key, about in (
+            ("taken", "Events of triggers that were stored."),
+            ("repeated", "Events of triggers that were known already."),
+            ("refused", "Requests to triggers that did not prove that they know the secret."),
+            ("limited", "Events of triggers that were refused because too many came."),
+            ("not_stored", "Events of triggers that could not be stored."),
+        )
+    ),
     Figure(("schedules", "active"), "rumi_schedules_active", "gauge", "Schedules that will fire."),
 )
 """Metrics that actors report themselves. Each new number of an actor needs an entry here."""

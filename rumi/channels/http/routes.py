@@ -12,14 +12,12 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rumi.channels.http.listener_state import ListenerState, Taker
+from rumi.channels.http.listener_state import ListenerState
 from rumi.channels.http.metrics import CONTENT_TYPE, metrics
+from rumi.channels.takers import NOT_STORED, Taker
 
 TAKE_S: Final = 20.0
 """Maximum time for storing a delivery, in seconds. After that, the other server must repeat the delivery."""
-
-AGAIN_S: Final = 1
-"""Seconds after which the other server may repeat a delivery that could not be stored."""
 
 
 def make_app(listener: ListenerState) -> ASGIApp:
@@ -68,21 +66,21 @@ async def _metrics(listener: ListenerState, request: Request) -> Response:
 
 
 async def _take(listener: ListenerState, taker: Taker, request: Request) -> Response:
-    """Store a delivery from another server. Status 200 means that the delivery is stored."""
+    """Store a delivery from another server. A status below 300 means that the delivery is stored."""
     refused = taker.refuses(request.headers)
     if refused:
         raise HTTPException(refused)
-    # Only now: without the secret, nobody can make the process read a body.
+    # Only now: if the secret is in a header, nobody without it can make the process read a body.
     body = await read_body(request, taker.most_bytes)
-    stored: bool | None = False
+    answer = NOT_STORED
     with trio.move_on_after(TAKE_S):
         if not listener.ending:
-            stored = await taker.take(body)
-    if stored is None:
-        raise HTTPException(400, "This is not an update.")
-    if not stored:
-        raise HTTPException(503, "Nothing can be stored now.", {"retry-after": str(AGAIN_S)})
-    return Response()
+            answer = await taker.take(request.headers, body)
+    again = {"retry-after": str(answer.again_s)} if answer.again_s else {}
+    if answer.status >= 400:
+        raise HTTPException(answer.status, answer.text or None, again)
+    media_type = "application/json" if answer.text.startswith("{") else "text/plain"
+    return Response(f"{answer.text}\n" if answer.text else None, answer.status, again, media_type)
 
 
 async def _refusal(request: Request, error: Exception) -> Response:

@@ -129,6 +129,7 @@ class Transcript:
         """True if the journal has entries that precede the first entry in memory."""
         self.watchers: set[Watcher] = set()
         self._ids = count(1)
+        self._scheduled: tuple[ChatEvent | None, TurnFinished | None] = (None, None)
 
     @property
     def working(self) -> bool:
@@ -189,6 +190,10 @@ class Transcript:
     def happened(self, event: ChatEvent) -> None:
         """Apply an event of the chat."""
         match event.what:
+            case TurnStarted(schedule=schedule) if schedule:
+                self._scheduled = (event, None)
+            case TurnFinished() as finished if event.turn == self._scheduled_turn:
+                self._scheduled = (self._scheduled[0], finished)
             case TurnStarted(text, number):
                 self._said(text, number, event.time)
                 self._add(TranscriptEntry(self._id(), "answer", "running", [], event.time, event.turn))
@@ -313,7 +318,30 @@ class Transcript:
                 entry.parts.append(_text(restarted.text))
                 self._changed(entry)
 
+    @property
+    def _scheduled_turn(self) -> str:
+        """The running turn of a schedule, which is shown only with its reply, because it may be silent."""
+        started = self._scheduled[0]
+        return "" if started is None else started.turn
+
+    def _show_scheduled(self) -> None:
+        """Show the beginning and the end of a schedule's turn, whose reply has come."""
+        (started, finished), self._scheduled = self._scheduled, (None, None)
+        if started is not None and isinstance(started.what, TurnStarted):
+            self._said(started.what.text, started.what.message, started.time)
+            answer = TranscriptEntry(self._id(), "answer", "running", [], started.time, started.turn)
+            self._add(answer)
+            if finished is not None:
+                self._finish(answer, finished.reason, finished.answer)
+
     def _replied(self, event: ChatEvent, reply: Replied) -> None:
+        if event.turn and event.turn == self._scheduled_turn:
+            if reply.silent:
+                self._scheduled = (None, None)
+            else:
+                self._show_scheduled()
+        if reply.silent:
+            return
         entry = self._answer(event.turn)
         if any(other.delivery == reply.delivery for other in self.entries.values()):
             return
@@ -327,7 +355,9 @@ class Transcript:
 
     def _reply(self, reply: Replied, at: float) -> None:
         self._add(
-            TranscriptEntry(self._id(), "reply", "done", [_text(reply.text)], at, delivery=reply.delivery)
+            TranscriptEntry(
+                self._id(), "reply", "done", [_text(reply.with_commands)], at, delivery=reply.delivery
+            )
         )
 
     def _answer(self, turn: str) -> TranscriptEntry | None:

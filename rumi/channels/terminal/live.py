@@ -157,6 +157,7 @@ class LiveView:
         text = clean(settled.reply.text).strip()
         self._stopping = False
         if settled.finished is None:
+            text = clean(settled.reply.with_commands).strip()
             self._print_aside(AnswerMarkdown(text), gap=True, characters=len(text))
         else:
             reason = settled.finished.reason

@@ -102,7 +102,7 @@ class PlainView:
         """Write the reply's text and a newline."""
         failed = settled.finished is not None and settled.finished.reason in FAILURES
         writer = self._errors if failed and self._failures_apart else self._output
-        await writer.write(clean(settled.reply.text).rstrip("\n") + "\n")
+        await writer.write(clean(settled.reply.with_commands).rstrip("\n") + "\n")
 
     async def earlier(self, reply: Replied) -> None:
         """Write an earlier, unread reply; if `failures_apart` is True, write it to `errors`."""

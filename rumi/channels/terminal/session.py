@@ -123,6 +123,8 @@ class TerminalSession:
         self._turn = TurnState()
         self._turn_is_own = False
         self._judged = ("", False)
+        self._scheduled: list[ChatEvent] = []
+        """The beginning and the end of a schedule's turn, which is shown only if its reply is."""
         self._presses = 0
         self._changed = trio.Event()
 
@@ -308,6 +310,9 @@ class TerminalSession:
             return
         if self._turn.turn != before.turn:
             self._turn_is_own = own
+        if await self._holds(event):
+            self._notify()
+            return
         match event.what:
             case Replied() as reply:
                 await self._reply(event, reply, before)
@@ -337,6 +342,28 @@ class TerminalSession:
             case _:
                 await self.view.event(event)
         self._notify()
+
+    async def _holds(self, event: ChatEvent) -> bool:
+        """Return True if an event of a schedule's turn must not be shown, now or at all.
+
+        Before the turn's reply, show its beginning and its end, unless the reply is silent.
+        """
+        if isinstance(event.what, TurnStarted) and event.what.schedule:
+            self._scheduled = [event]
+            return True
+        if not event.turn or not self._scheduled or self._scheduled[0].turn != event.turn:
+            return isinstance(event.what, Replied) and event.what.silent
+        if not isinstance(event.what, Replied):
+            if isinstance(event.what, TurnFinished):
+                self._scheduled.append(event)
+            return True
+        held, self._scheduled = self._scheduled, []
+        if event.what.silent:
+            return True
+        await self.view.elsewhere(str(getattr(held[0].what, "text", "")))
+        for one in held:
+            await self.view.event(one)
+        return False
 
     def _is_settled(self, turn: str) -> bool:
         return any(turn_of(number) == turn for number in self._results)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
 from rumi.agent.permissions.rights import ADMIN, MEMBER, NOBODY, Rights, RightsError, may_do
-from rumi.agent.tool import Tool
+from rumi.agent.tool import MaySave, Tool
 from rumi.models.metering import Account
 from rumi.platform.chat_ids import LOCAL, ChatIds
 from rumi.store.journal.records import Incoming, ScheduleRecord, TaskRecord
@@ -53,6 +53,10 @@ class People:
     def decides_for_all(self, chat: str, user: int | None) -> bool:
         """Return True if the person with a user id in a chat may decide for all chats, and is alone there."""
         return not self.ids.may_be_group(chat) and self._principal(chat, user).rights.admin
+
+    def of_schedule(self, schedule: ScheduleRecord) -> Principal:
+        """Return the person who asked for a schedule."""
+        return self._principal(schedule.owner, schedule.user)
 
     def of_task(self, task: TaskRecord) -> Principal:
         """Return the person who asked for a task."""
@@ -129,6 +133,15 @@ class People:
         one, other = self.of(message), self.of(earlier)
         return one.name == other.name or one.rights == other.rights
 
+    def may_approve(self, approver: Principal, schedule: ScheduleRecord) -> bool:
+        """Return True if a person may approve calls for all runs of a schedule: its person, or an admin."""
+        rights, person = approver.rights, self._principal(schedule.chat, schedule.user)
+        return rights != NOBODY and (rights.admin or approver.name == person.name)
+
+    def approver(self, chat: str, user: int | None) -> Principal:
+        """Return the person with a user id in a chat, with current rights."""
+        return self._principal(chat, user)
+
     def distrusts(self, message: Incoming) -> bool:
         """Return True if a message counts as untrusted for the other members of its group.
 
@@ -138,9 +151,14 @@ class People:
 
     # Turns and tasks
 
-    def tools(self, message: Incoming, tools: Sequence[T]) -> tuple[tuple[T, ...], dict[str, str]]:
-        """Return the tools that a turn may use, and the refusals that the model gets for all other tools."""
+    def tools(self, message: Incoming, tools: Sequence[Tool]) -> tuple[tuple[Tool, ...], dict[str, str]]:
+        """Return the tools that a turn may use, and the refusals that the model gets for all other tools.
+
+        A role that may not change files gets tools that may save some in a form that only reads.
+        """
         rights = self.of(message).rights
+        if not rights.changes_files:
+            tools = [tool.reading() if isinstance(tool, MaySave) else tool for tool in tools]
         mine = tuple([tool for tool in tools if rights.may_use(tool.spec.name)])
         if len(mine) == len(tools):
             return mine, {}
@@ -184,7 +202,7 @@ class People:
 
     def most_schedules(self, schedule: ScheduleRecord) -> tuple[int | None, tuple[int, ...]]:
         """Return how many schedules a schedule's person may have (None: no limit), and the person's ids."""
-        principal = self._principal(schedule.owner, schedule.user)
+        principal = self.of_schedule(schedule)
         return principal.rights.schedules, principal.users
 
     def check_bots(self, task: TaskRecord, open_tasks: Sequence[TaskRecord]) -> None:

@@ -156,7 +156,8 @@ def dump_result(result: ToolResult) -> Json:
     """Return the part of a tool result that the model and the turn get, as JSON."""
     names = ("ok", "content", "exit_code", "duration_ms", "truncated", "same_as", "tainted", "links", "diff")
     pictures = [dump_picture(picture) for picture in result.pictures]
-    return {**{name: getattr(result, name) for name in names}, "pictures": pictures}
+    ends = {"ends_turn": True} if result.ends_turn else {}
+    return {**{name: getattr(result, name) for name in names}, "pictures": pictures, **ends}
 
 
 def load_result(record: Json) -> ToolResult:

@@ -111,7 +111,7 @@ async def packages(home: Home, loaded: Loaded, backend: Backend) -> list[Check]:
             installed, own = image.packages, image.own
     finally:
         await close_engine(engine)
-    if own or not selection.packages:
+    if own or not selection.package_names:
         return []
     lines = describe_packages(selection, installed)
     if not selection.lacking(installed):

@@ -10,6 +10,7 @@ from rumi.agent.mcp.paths import advice
 from rumi.agent.mcp.pins import AcceptedTools
 from rumi.app.settings import mcp_settings_of
 from rumi.cli.doctor.check import Check
+from rumi.cli.serve import LISTEN
 from rumi.errors import RumiError
 from rumi.platform.config.cascade import Loaded
 from rumi.platform.config.people import listed
@@ -30,6 +31,7 @@ def settings(home: Home, loaded: Loaded) -> list[Check]:
         model,
         _telegram(loaded, has_key, file),
         _people(loaded),
+        *_triggers(loaded),
         _search(loaded, file),
         _reader(loaded, file),
         voice(loaded),
@@ -132,6 +134,30 @@ def _people(loaded: Loaded) -> Check:
     return Check("people", "ok", counts or Text("none but the owner"))
 
 
+SHORT_SECRET = 16
+"""A secret with fewer characters can be guessed."""
+
+
+def _triggers(loaded: Loaded) -> list[Check]:
+    """Check the triggers and their secrets; return nothing if there are none."""
+    from rumi.channels.triggers.triggers import triggers_of
+
+    triggers = triggers_of(loaded)
+    for trigger in triggers.values():
+        if trigger.flaw is not None:
+            return [Check("triggers", "warning", trigger.flaw.message, trigger.flaw.advice)]
+        if trigger.secret is not None and len(trigger.secret.reveal().strip()) < SHORT_SECRET:
+            found = Text("the secret of the trigger {name} is short, and can be guessed", name=trigger.name)
+            return [Check("triggers", "warning", found, Text("Make a longer one: openssl rand -hex 32"))]
+    where = loaded.settings.telegram.listen or LISTEN
+    requests = [trigger.path for trigger in triggers.values() if trigger.section.secret is not None]
+    if requests:
+        found = Text("rumi serve takes events at {where}: {paths}", where=where, paths=", ".join(requests))
+    else:
+        found = Text("only rumi trigger hands events in: {names}", names=", ".join(triggers))
+    return [Check("triggers", "ok", found)] if triggers else []
+
+
 def _search(loaded: Loaded, file: str) -> Check:
     secrets, wanted = loaded.secrets, loaded.settings.search.provider
     keys = {"tavily": secrets.tavily_api_key, "kagi": secrets.kagi_api_key or secrets.kagi_session_token}
@@ -198,6 +224,8 @@ def _checked(home: Home, server: ServerSettings) -> Check:
         found = Text(
             "{name} runs without a sandbox and can read and change all that this user can", name=server.name
         )
+        if section.hosts:
+            found = Text("{name} runs without a sandbox, so its hosts limit nothing", name=server.name)
         return Check(
             name, "warning", found, Text("In config.toml: [mcp.{name}] sandbox = true", name=server.name)
         )
@@ -209,9 +237,20 @@ def _checked(home: Home, server: ServerSettings) -> Check:
             "{name} names {path}, which its sandbox does not have", name=server.name, path=hidden[0].path
         )
         return Check(name, "warning", found, advice(hidden[0], server.name))
-    return _left_out(home, server) or Check(
-        name, "ok", Text("configured; rumi mcp test {name} tries it", name=server.name)
-    )
+    return _left_out(home, server) or Check(name, "ok", _reach(server))
+
+
+def _reach(server: ServerSettings) -> Text:
+    """Return what a server may reach."""
+    section = server.section
+    if section.url or not section.sandbox:
+        return Text("configured; rumi mcp test {name} tries it", name=server.name)
+    if section.network:
+        return Text("all of the network, this machine too; rumi mcp test {name} tries it", name=server.name)
+    if not section.hosts:
+        return Text("no network; rumi mcp test {name} tries it", name=server.name)
+    hosts = ", ".join(section.hosts)
+    return Text("reaches {hosts}; rumi mcp test {name} tries it", name=server.name, hosts=hosts)
 
 
 def _left_out(home: Home, server: ServerSettings) -> Check | None:

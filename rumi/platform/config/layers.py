@@ -28,6 +28,7 @@ from rumi.platform.config.schema import (
     Settings,
     TelegramBotSection,
     TelegramSection,
+    TriggerSection,
 )
 from rumi.platform.config.secrets import NAMES
 from rumi.platform.home_path import unquoted
@@ -41,10 +42,12 @@ _CUSTOM: Key = ("model", "custom")
 _PRICES: Key = ("prices",)
 _MCP: Key = ("mcp",)
 _TELEGRAM: Key = ("telegram",)
+_TRIGGERS: Key = ("triggers",)
 _NAMED: Mapping[Key, type[Section]] = {
     ("people",): PersonSection,
     ("roles",): RoleSection,
     ("groups",): GroupSection,
+    _TRIGGERS: TriggerSection,
 }
 _TABLES = (_CUSTOM, _PRICES, _MCP, *_NAMED)
 """Sections in which users choose the names of the subsections."""
@@ -75,7 +78,9 @@ class ConfigLayers:
     def __init__(self) -> None:
         self._values: dict[Key, tuple[object, str]] = {}
         self.notes: list[str] = []
-        self._bots: set[str] = set()  # names of bots, because a bot's section may have no values
+        # Names of bots and triggers, because their sections may have no values.
+        self._bots: set[str] = set()
+        self._triggers: set[str] = set()
 
     def add_file(self, path: Path) -> None:
         """Add the values of a TOML file. A file that does not exist adds nothing.
@@ -161,7 +166,10 @@ class ConfigLayers:
         Raises:
             ConfigError: A value is not allowed.
         """
-        tree: dict[str, Any] = {_TELEGRAM[0]: {name: {} for name in sorted(self._bots)}}
+        tree: dict[str, Any] = {
+            _TELEGRAM[0]: {name: {} for name in sorted(self._bots)},
+            _TRIGGERS[0]: {name: {} for name in sorted(self._triggers)},
+        }
         general = {key: self._values[of] for key, of in GENERAL.items() if of in self._values}
         for key, (value, _) in (general | self._values).items():
             if value is None and key[:-1] in MAPS:  # an empty variable removes the entry of the file
@@ -202,6 +210,8 @@ class ConfigLayers:
             else:
                 if _is_bot(key):
                     self._bots.add(name)
+                if prefix == _TRIGGERS:
+                    self._triggers.add(name)
                 self._add_table(value, key, origin)
 
     def _known(self, key: Key, value: object, origin: str) -> Key:

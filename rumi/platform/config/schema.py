@@ -16,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from rumi.platform.chat_ids import BOT_NAME, GROUP_KEY
+from rumi.platform.chat_ids import BOT_NAME, CHAT_ID, DEFAULT_CHAT, GROUP_KEY
 from rumi.platform.config.fitting import fitted
 from rumi.platform.config.providers import CHOICES, OFFLINE, PROVIDERS, SCHEMES
 from rumi.platform.config.sources import key_source
@@ -37,8 +37,8 @@ _LEAST_MEMORY = 6 * 1024**2
 _PROVIDER_AND_NAME = re.compile(rf"({'|'.join(SCHEMES)}):\S+")
 _VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)|\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _MCP_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,23}")
-_SECRET_VARIABLE = re.compile(r"key|token|secret|passw|credential", re.IGNORECASE)
-_SECRET_HEADER = re.compile(r"key|token|secret|passw|auth|cookie", re.IGNORECASE)
+SECRET_VARIABLE = re.compile(r"key|token|secret|passw|credential", re.IGNORECASE)
+SECRET_HEADER = re.compile(r"key|token|secret|passw|auth|cookie", re.IGNORECASE)
 PYTHON_PACKAGES = ("pytest", "numpy", "pandas", "matplotlib", "requests", "openpyxl")
 _VERSION = r"(?:===?|[<>~!]=|[<>])[A-Za-z0-9][A-Za-z0-9.*+!_-]*"
 _PACKAGE = re.compile(
@@ -49,9 +49,14 @@ _PACKAGE = re.compile(
 _ARCHIVES = (".whl", ".zip", ".tar", ".tgz", ".gz", ".bz2", ".tbz", ".xz", ".txz", ".tlz", ".lz", ".lzma")
 """Ends of names that pip takes for a file."""
 MOST_NOTE_CHARS = 2000
+MOST_PROMPT_CHARS = 8000
+_TRIGGER_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?")
 _PROGRAM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}")
 IMAGE_SIZE = re.compile(r"[1-9][0-9]{1,3}x[1-9][0-9]{1,3}")
 _SERVER_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_HOST_PORT = re.compile(r"(?:\[[0-9A-Fa-f:.]{2,45}\]|[^\s/?#@\\%*:\[\]]{1,253}):([0-9]{1,5})")
+MOST_HOSTS = 64
+"""Maximum number of hosts that a server of tools may reach one by one."""
 
 
 def memory_bytes(size: str) -> int:
@@ -165,6 +170,12 @@ def _check_endpoint(endpoint: str) -> None:
         raise ValueError("an exact ip:port, such as 127.0.0.1:8080 or [::1]:8080")
 
 
+def _check_host(where: str) -> None:
+    matched = _HOST_PORT.fullmatch(where)
+    if matched is None or not 0 < int(matched[1]) < 65536:
+        raise ValueError("one host and its port, such as api.example.org:443, without https:// and without *")
+
+
 def _check_listen(where: str) -> None:
     host, _, port = where.rpartition(":")
     if not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
@@ -216,6 +227,26 @@ def _check_group(name: str) -> None:
         raise ValueError("a group's number on Telegram, such as -1001234567890, or its chat id in /status")
 
 
+def _check_trigger(name: str) -> None:
+    # `rumi trigger list` and `rumi trigger test` are commands.
+    if not _TRIGGER_NAME.fullmatch(name) or name in ("list", "test", "fire"):
+        raise ValueError(
+            "a name of at most 32 small letters, digits and `-`, not at its ends, and not list, test or fire"
+        )
+
+
+def _check_chat(chat: str) -> None:
+    if not CHAT_ID.fullmatch(chat):
+        raise ValueError("the id of a chat, such as cli or tg11111111: rumi chats list shows them")
+
+
+def _check_prompt(text: str) -> None:
+    if not text.strip() or len(text) > MOST_PROMPT_CHARS:
+        raise ValueError(
+            f"a text of 1 to {MOST_PROMPT_CHARS} characters, which says what to do with an event"
+        )
+
+
 def _check_note(text: str) -> None:
     if len(text) > MOST_NOTE_CHARS:
         raise ValueError(f"a text of at most {MOST_NOTE_CHARS} characters: each prompt of the group has it")
@@ -250,7 +281,7 @@ def _check_header(name: str) -> None:
 
 def _check_mcp_url(url: str) -> None:
     plain, _, query = url.partition("?")
-    if any(_SECRET_VARIABLE.search(name) for name in re.findall(r"([^=&]+)=", query)):
+    if any(SECRET_VARIABLE.search(name) for name in re.findall(r"([^=&]+)=", query)):
         raise ValueError("an address without a secret, which belongs into `headers` as $VAR")
     if url:
         _check_url(plain)
@@ -409,7 +440,7 @@ class SandboxSection(Section):
 
     backend: Literal["auto", "docker", "bubblewrap"] = "auto"
     image: Annotated[str, _checked(_check_word)] = "rumi-runner:latest"
-    tools: Literal["work", "core"] = "work"
+    tools: Literal["work", "core", "office"] = "work"
     extra_programs: tuple[Annotated[str, _checked(_check_program)], ...] = ()
     python_packages: tuple[Annotated[str, _checked(_check_package)], ...] = PYTHON_PACKAGES
     policy: Literal["strict", "open"] = "strict"
@@ -437,11 +468,12 @@ class SessionSection(Section):
 
     Without `history_messages`, a prompt has as many messages as the model's token budget allows.
     `handed_chars` limits the part of a message that its sender did not write: forwards, quotes, piped data.
-    `file_mb` limits the size of a file uploaded from the web page or a terminal. A picture for a model has at
-    most `picture_px` pixels on its longer side and at most `picture_kb` kilobytes, and a prompt has at most
-    `pictures` pictures. Messages, replies and history of ended sessions are deleted after `keep_days` days; 0
-    retains them forever. A daemon that was started by an attached client ends `linger_s` seconds after its
-    last client has left; with 0, the client's command waits until the daemon has ended.
+    `file_mb` limits the size of a file uploaded from the web page or a terminal, or downloaded from the web.
+    A picture for a model has at most `picture_px` pixels on its longer side and at most `picture_kb`
+    kilobytes, and a prompt has at most `pictures` pictures. Messages, replies and history of ended sessions
+    are deleted after `keep_days` days; 0 retains them forever. A daemon that was started by an attached
+    client ends `linger_s` seconds after its last client has left; with 0, the client's command waits until
+    the daemon has ended.
     """
 
     ttl_s: Positive = 3600
@@ -762,7 +794,8 @@ class McpSection(Section):
     empty list means all. Results from a `trusted` server do not taint a chat: they do not count as untrusted
     content. `open_world = false` declares that the server's tools access only the server's own data. `max_kb`
     limits the size of one message from the server, `max_folder_mb` the total size of the files in the
-    server's folder.
+    server's folder. `hosts` are the hosts that a server in a sandbox may reach, each with its port;
+    `network = true` allows all hosts, and this machine too.
     """
 
     command: Annotated[str, _checked(_check_command)] = ""
@@ -775,11 +808,17 @@ class McpSection(Section):
     tools: tuple[Annotated[str, _checked(_check_word)], ...] = ()
     sandbox: bool = True
     network: bool = False
+    hosts: Annotated[tuple[Annotated[str, _checked(_check_host)], ...], Field(max_length=MOST_HOSTS)] = ()
     paths: tuple[Annotated[str, _checked(_check_path)], ...] = ()
     start_timeout_s: Annotated[float, Field(gt=0, le=600, allow_inf_nan=False)] = 30
     timeout_s: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 60
     max_kb: Annotated[int, Field(ge=16, le=100_000)] = 10_000
     max_folder_mb: Annotated[int, Field(ge=1, le=1_000_000)] = 1_000
+
+    @property
+    def reaches_hosts(self) -> bool:
+        """True if a server in a sandbox may reach other hosts."""
+        return self.network or bool(self.hosts)
 
     @property
     def max_bytes(self) -> int:
@@ -795,7 +834,7 @@ class McpSection(Section):
     def _one_way(self) -> "McpSection":
         if bool(self.command) == bool(self.url):
             raise ValueError("a server with a `command` or with a `url`, one of them")
-        for table, secret in ((self.env, _SECRET_VARIABLE), (self.headers, _SECRET_HEADER)):
+        for table, secret in ((self.env, SECRET_VARIABLE), (self.headers, SECRET_HEADER)):
             for name, value in table.items():
                 if secret.search(name) and not references(value):
                     raise ValueError(f"a reference such as $MY_KEY for the secret {name}")
@@ -839,6 +878,25 @@ class GroupSection(Section):
     quiet: Annotated[str, _checked(_check_quiet)] = ""
 
 
+class TriggerSection(Section):
+    """`[triggers.NAME]`: events of other programs, each of which begins a turn in `chat`.
+
+    `prompt` says what to do with an event. The event itself is untrusted: what needs a yes waits for one.
+    With a `secret`, a reference such as `$VAR`, the listener takes events at `/triggers/NAME`. `form` says
+    how they prove that they know the secret: signed as GitHub or as Standard Webhooks do, or with the secret
+    in a header (`plain`). Without a `secret`, only `rumi trigger NAME` hands events in. More than
+    `most_per_hour` events in an hour are refused.
+    """
+
+    chat: Annotated[str, _checked(_check_chat)] = DEFAULT_CHAT
+    prompt: Annotated[str, _checked(_check_prompt)] = (
+        "Tell me in a few lines what has happened, and what I should do about it, if anything."
+    )
+    secret: KeyReference | None = None
+    form: Literal["github", "standard", "plain"] = "plain"
+    most_per_hour: Annotated[int, Field(ge=1, le=10_000)] = 60
+
+
 class LogSection(Section):
     """`[log]`: the size at which a log is rotated, and the number of rotated logs to retain."""
 
@@ -879,4 +937,5 @@ class Settings(Section):
     people: dict[Annotated[str, _checked(_check_server_name)], PersonSection] = {}
     roles: dict[Annotated[str, _checked(_check_server_name)], RoleSection] = {}
     groups: dict[Annotated[str, _checked(_check_group)], GroupSection] = {}
+    triggers: dict[Annotated[str, _checked(_check_trigger)], TriggerSection] = {}
     log: LogSection = LogSection.model_construct()

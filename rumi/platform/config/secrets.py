@@ -47,7 +47,8 @@ class Secrets:
     """The secrets of this process. A secret that is not set is None.
 
     `origins` maps the name of each secret that is set to `environment` or `.env`. `keys` are the API keys of
-    servers, by the provider's scheme, `custom:NAME`, or the name of a setting such as `voice.api_key`.
+    servers and secrets of triggers, by the provider's scheme, `custom:NAME`, or the name of a setting such as
+    `voice.api_key`.
     `commands`, by the same names, are commands that print a key; the module `rumi.platform.config.commands`
     runs them. `faults`, also by these names, are the errors of keys that could not be read. `base_urls` are
     the URLs of test servers and proxies. The URLs are not secret, but secrets are sent to them. `referenced`
@@ -122,9 +123,17 @@ IMAGES_KEY = "images.api_key"
 """The names of the keys of servers for voice and images, which are also the names of their settings."""
 
 
+_TRIGGER = "triggers."
+
+
+def trigger_key(name: str) -> str:
+    """Return the name of a trigger's secret among the keys, which is also the name of its setting."""
+    return f"{_TRIGGER}{name}.secret"
+
+
 def key_setting(name: str) -> str:
     """Return the name of the setting that refers to a server's key."""
-    if name in (VOICE_KEY, SPEECH_KEY, IMAGES_KEY):
+    if name in (VOICE_KEY, SPEECH_KEY, IMAGES_KEY) or name.startswith(_TRIGGER):
         return name
     custom = name.removeprefix("custom:")
     return f"model.keys.{name}" if custom == name else f"model.custom.{custom}.api_key"
@@ -133,13 +142,15 @@ def key_setting(name: str) -> str:
 def key_references(settings: "Settings") -> dict[str, str]:
     """Return the configured references to API keys.
 
-    Their names are the provider's scheme, `custom:NAME`, or the setting of a server for voice or images.
+    Their names are the provider's scheme, `custom:NAME`, or the setting: of a server for voice or images, or
+    of a trigger's secret.
     """
     named = {
         **{f"custom:{name}": server.api_key for name, server in settings.model.custom.items()},
         VOICE_KEY: settings.voice.api_key,
         SPEECH_KEY: settings.voice.speech_api_key,
         IMAGES_KEY: settings.images.api_key,
+        **{trigger_key(name): trigger.secret for name, trigger in settings.triggers.items()},
     }
     return {**settings.model.keys, **{name: text for name, text in named.items() if text is not None}}
 

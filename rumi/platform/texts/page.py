@@ -98,6 +98,7 @@ _WORDS: dict[str, Text] = {
     "schedule_research": Text("research"),
     "schedule_text": Text("reminder"),
     "schedule_turn": Text("turn"),
+    "schedule_run": Text("command"),
     "schedules": Text("Schedules"),
     "schedules_line": Text("{active} active, {paused} paused"),
     "search": Text("Search the chats"),

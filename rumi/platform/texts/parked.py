@@ -13,12 +13,15 @@ def parked_question(
     `one_by_one` is an example of an answer with a decision for each call; it is empty if this is not
     possible.
     """
-    numbers = in_numbers(number for number, _ in parked)
     example = gettext(language, "; one by one: {one_by_one}", one_by_one=one_by_one) if one_by_one else ""
-    answer = gettext(
-        language, "Answer with {yes} {numbers}, or {no} {numbers}", yes=yes, numbers=numbers, no=no
-    )
+    answer = how_to_answer(language, [number for number, _ in parked], yes, no)
     return "\n\n".join([head, *(numbered(number, text) for number, text in parked), answer + example])
+
+
+def how_to_answer(language: Language, numbers: Sequence[int], yes: str, no: str) -> str:
+    """Say how to answer questions with these numbers; `yes` and `no` are the commands."""
+    which = in_numbers(numbers)
+    return gettext(language, "Answer with {yes} {numbers}, or {no} {numbers}", yes=yes, numbers=which, no=no)
 
 
 def numbered(number: int, question: str) -> str:

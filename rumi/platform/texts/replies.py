@@ -125,6 +125,15 @@ def model_failed(language: Language, why: str) -> str:
     return gettext(language, "❌ The model did not answer: {why}. Send /retry to try again.", why=why)
 
 
+def nothing_new(language: Language, why: str, failed: Sequence[str] = ()) -> str:
+    """Say that a scheduled turn has nothing to tell, why, and which of its calls have failed."""
+    said = gettext(language, "Nothing new: {why}", why=why)
+    if not failed:
+        return said
+    lines = "\n".join(f"- {one}" for one in failed)
+    return f"{said}\n\n{gettext(language, '⚠️ This failed on the way:')}\n{lines}"
+
+
 def model_stopped(language: Language, why: str) -> str:
     """Say that the answer before this text is incomplete, because the model or its server failed."""
     why = why.strip().rstrip(".")
@@ -240,7 +249,9 @@ _COMMANDS: tuple[tuple[str, Text], ...] = (
     ("/allow", Text("allows more today: `/allow 2 USD today`")),
     ("/remind", Text("reminds you: `/remind tomorrow 09:00: TEXT`")),
     ("/schedules", Text("the reminders; `pause|resume|run|delete N` changes one")),
+    ("/snooze", Text("puts off the last reminder: `/snooze 10 min`, `/snooze tomorrow`")),
     ("/timezone", Text("your time zone: `/timezone Europe/Madrid`")),
+    ("/list", Text("lists that this chat shares: `/list shopping milk, bread`")),
     ("/voice", Text("speaks answers as well: `/voice on`, `/voice always`, `/voice off`")),
     ("/yes", Text("allows what a scheduled turn has left undone: `/yes 1`, `/yes 1 no 2`")),
     ("/no", Text("refuses it: `/no 1`")),

@@ -96,21 +96,109 @@ def schedule_kind(language: Language, kind: str) -> str:
         "turn": gettext(language, "turn"),
         "research": gettext(language, "research"),
         "bot": "bot",
+        "run": gettext(language, "command"),
     }.get(kind, kind)
 
 
-def schedule_list(language: Language, rows: Sequence[tuple[int, str, str, str, str, str]]) -> str:
-    """List schedules in Markdown; each row has a number, a kind, a state, its reason, a time and a text."""
+def command_output(output: str) -> str:
+    """Return the output of a schedule's command as code, in which no mark counts."""
+    longest = max((len(run) for run in re.findall("`+", output)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{output}\n{fence}"
+
+
+def command_failed(language: Language, id: int, command: str, why: str, output: str = "") -> str:
+    """Say that the command of a schedule failed, and what it has printed."""
+    said = gettext(
+        language,
+        "❌ The command of schedule {id} (“{command}”) failed: {why}",
+        id=id,
+        command=shortly(flat(command)),
+        why=why,
+    )
+    return f"{said}\n\n{command_output(output)}" if output else said
+
+
+def changed(language: Language, name: str) -> str:
+    """Say what has changed, before its difference."""
+    return gettext(language, "Changed: {name}", name=shortly(flat(name)))
+
+
+def text_of_change(text: str, names: str) -> str:
+    """Return the text of a task that a change begins: what to do, and the names of what has changed."""
+    return f"{text}\n\n(Changed since the last look: {flat(names)})"
+
+
+def check_fails(language: Language, id: int, text: str, why: str) -> str:
+    """Say that what a schedule watches cannot be read."""
+    return gettext(
+        language,
+        "⚠️ Schedule {id} (“{text}”) cannot look: {why} It goes on trying, and says when it works again.",
+        id=id,
+        text=shortly(text),
+        why=flat(why),
+    )
+
+
+def check_works(language: Language, id: int, text: str) -> str:
+    """Say that what a schedule watches can be read again."""
+    return gettext(language, "✅ Schedule {id} (“{text}”) can look again.", id=id, text=shortly(text))
+
+
+def watching(language: Language, name: str, title: str, chars: int | None) -> str:
+    """Say what a new schedule watches, and what was read of it."""
+    if chars is None:
+        return gettext(
+            language, "Watching {name}: it is read for the first time when Rumi runs.", name=flat(name)
+        )
+    titled = f"{flat(name)} ({shortly(flat(title))})" if title and title != name else flat(name)
+    return ngettext(
+        language,
+        "Watching {name}: {count} character now.",
+        "Watching {name}: {count} characters now.",
+        chars,
+        name=titled,
+    )
+
+
+def last_outcome(language: Language, how: str, why: str, when: str) -> str:
+    """Say how the work of a schedule's last fire ended: `last: nothing new, 14:00 (no letter came)`."""
+    said = {
+        "said": gettext(language, "last: sent"),
+        "nothing_new": gettext(language, "last: nothing new"),
+        "unchanged": gettext(language, "last: unchanged"),
+        "changed": gettext(language, "last: changed"),
+        "failed": gettext(language, "last: failed"),
+        "parked": gettext(language, "last: asks for a yes"),
+        "stopped": gettext(language, "last: stopped"),
+    }.get(how)
+    if said is None:
+        return ""
+    return f"{said}, {when} ({flat(why)})" if why else f"{said}, {when}"
+
+
+def outcome_time(language: Language, local: datetime, now: datetime) -> str:
+    """Return the local time of an outcome, with its date if that is another day than today."""
+    if local.date() == now.date():
+        return f"{local:%H:%M}"
+    return f"{full_date(language, local)}, {local:%H:%M}"
+
+
+def schedule_list(language: Language, rows: Sequence[tuple[int, str, str, str, str, str, str]]) -> str:
+    """List schedules in Markdown.
+
+    Each row has a number, a kind, a state, its reason, a time, a text, and the outcome of the last fire.
+    """
     if not rows:
         return gettext(language, "There are no reminders or schedules.")
     return "\n".join(
         " · ".join(
             (
                 *(f"- {id}", schedule_kind(language, kind), schedule_state(language, state, reason)),
-                *(when, shortly(text)),
+                *(when, shortly(text), *((last,) if last else ())),
             )
         )
-        for id, kind, state, reason, when, text in rows
+        for id, kind, state, reason, when, text, last in rows
     )
 
 
@@ -135,7 +223,9 @@ def schedule_usage(language: Language) -> str:
         "- /remind every monday 08:00: water the plants\n"
         "- /remind 0 9 1 * *: pay the rent\n"
         "Times go from 00:00 to 23:59. /schedules shows what there is; /schedules "
-        "pause|resume|run|delete N changes it; /timezone Europe/Madrid sets your zone.",
+        "pause|resume|run|delete N changes it, /schedules edit N TEXT gives it a new text, and /schedules "
+        "approve|revoke N shows or takes back what it may do without asking; /timezone Europe/Madrid sets "
+        "your zone.",
     )
 
 

@@ -2,7 +2,13 @@
 
 from collections.abc import Sequence
 
+from rumi.platform.markdown import plain
 from rumi.texts import Language, gettext
+
+MOST_NAMED = 10
+"""Maximum number of items of lists that a reply names."""
+
+NAMED_CHARS = 60
 
 
 def undone(
@@ -14,6 +20,9 @@ def undone(
     facts_kept: Sequence[str],
     schedules: Sequence[int],
     schedules_kept: Sequence[int],
+    items: Sequence[str],
+    items_kept: Sequence[str],
+    approvals: Sequence[int] = (),
     parked: Sequence[int],
     tasks: Sequence[int],
     sent: bool,
@@ -41,6 +50,15 @@ def undone(
     if schedules_kept:
         what = _numbers(schedules_kept)
         left.append(gettext(language, "schedules changed since: {what}", what=what))
+    if items:
+        back.append(gettext(language, "the items of lists: ") + _quoted(items))
+    if items_kept:
+        left.append(gettext(language, "items of lists changed since: {what}", what=_quoted(items_kept)))
+    if approvals:
+        what = _numbers(approvals)
+        left.append(
+            gettext(language, "what schedules were allowed to do without asking has ended: {what}", what=what)
+        )
     if parked:
         back.append(gettext(language, "the questions, withdrawn: ") + _numbers(parked))
     if not sent:
@@ -75,6 +93,11 @@ def _why_not(language: Language, cause: str) -> str:
             return gettext(language, "there was no room on the disk")
         case _:
             return gettext(language, "no copy of them is left")
+
+
+def _quoted(texts: Sequence[str]) -> str:
+    more = " …" if len(texts) > MOST_NAMED else ""
+    return ", ".join(plain(text, NAMED_CHARS) for text in texts[:MOST_NAMED]) + more
 
 
 def _numbers(numbers: Sequence[int]) -> str:

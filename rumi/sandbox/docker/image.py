@@ -258,10 +258,12 @@ def _from_alpine(address: str, image: str, selection: Selection, progress: Progr
             raise SandboxError("No registry can be reached ({error}).", error=_last_words(error)) from error
     context = io.BytesIO()
     with tarfile.open(fileobj=context, mode="w", format=tarfile.GNU_FORMAT) as tar:
-        for name in ("Dockerfile", "init.c"):
+        for name in ("Dockerfile", "init.c", "office.lock"):
             _add_file(tar, name, resources.files("runner").joinpath(name).read_bytes(), 0o644)
     # A step that installs packages may fail, because no index can be reached; the other steps are kept.
-    for packages in dict.fromkeys((selection.packages, ())):
+    for packages, office in dict.fromkeys(
+        ((selection.packages, selection.office), ((), selection.office), ((), ()))
+    ):
         context.seek(0)
         try:
             with _client(address, STEP_S) as client:
@@ -273,19 +275,23 @@ def _from_alpine(address: str, image: str, selection: Selection, progress: Progr
                     forcerm=True,
                     decode=True,
                     timeout=STEP_S,
-                    buildargs={"TOOLS": selection.tools, "PACKAGES": " ".join(packages)},
+                    buildargs={
+                        "TOOLS": selection.tools,
+                        "PACKAGES": " ".join(packages),
+                        "OFFICE": "yes" if office else "",
+                    },
                     labels={
                         LABEL_TOOLS: selection.label,
-                        LABEL_PACKAGES: " ".join(map(package_name, packages)),
+                        LABEL_PACKAGES: " ".join((*map(package_name, packages), *office)),
                     },
                 )
                 for line in _lines(events):
                     progress(line)
             return
         except SandboxError as error:
-            if not packages:
+            if not packages and not office:
                 raise
-            progress(_without_packages(packages, error.message))
+            progress(_without_packages(packages or office, error.message))
 
 
 def _without_packages(packages: Sequence[str], why: str) -> str:
@@ -316,7 +322,7 @@ def _from_host(address: str, image: str, selection: Selection, progress: Progres
     with tempfile.TemporaryDirectory(prefix="rumi-image-") as folder:
         tree, archive = Path(folder, "rootfs"), Path(folder, "rootfs.tar")
         packages = Path(folder, "packages")
-        installed = install(packages, selection.packages, progress)
+        installed = install(packages, selection.packages, progress, selection.office)
         if installed.missing:
             progress(_without_packages(installed.missing, installed.reason))
         try:

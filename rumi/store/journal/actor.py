@@ -14,6 +14,7 @@ from actors import Actor, Backoff, Refused, answers
 from rumi.platform.disk_reserve import Large, Reserve, largest
 from rumi.platform.threads import Offload
 from rumi.store.backend import Backend
+from rumi.store.journal.deliveries import accept_event
 from rumi.store.journal.extraction import mark_extracted, skip_extraction
 from rumi.store.journal.forgetting import ExpiryCursor, expire_rows, sweep_forgotten
 from rumi.store.journal.history import new_session
@@ -52,6 +53,9 @@ EXPIRE_S: Final = 3600.0
 
 _LEAVES_SOMETHING: Final[tuple[Step[Any, ..., Any], ...]] = (new_session, mark_extracted, skip_extraction)
 """Steps that may leave history to delete."""
+
+_NEW_MESSAGES: Final[tuple[Step[Any, ..., Any], ...]] = (accept_messages, accept_event)
+"""Steps that store messages from outside. They are refused while the journal cannot write."""
 
 Identity: TypeAlias = tuple[tuple[int, int] | None, ...]
 
@@ -238,7 +242,7 @@ class Journal(Actor[JournalMessage]):
         try:
             await job.done.wait()
         except trio.Cancelled:
-            job.withdrawn = message.step is accept_messages and not job.writing
+            job.withdrawn = message.step in _NEW_MESSAGES and not job.writing
             raise
         if job.error is not None:
             raise job.error
@@ -365,7 +369,7 @@ class Journal(Actor[JournalMessage]):
         """
         trouble, left = self._state.trouble, []
         for job in jobs:
-            refused = self._state.refuses and job.request.step is accept_messages
+            refused = self._state.refuses and job.request.step in _NEW_MESSAGES
             if trouble is not None and refused and not store.may_have(job.request):
                 job.answer(NotStored(trouble))
             elif not job.withdrawn:

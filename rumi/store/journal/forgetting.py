@@ -30,7 +30,7 @@ _OF_A_SESSION = (
 _OF_EARLIER_MONTHS = " AND created < :month - 86400"
 """SQL condition for rows older than the current month: budgets still count the usage of this month."""
 
-UNDO = ("undos", "schedule_changes")
+UNDO = ("undos", "schedule_changes", "list_changes")
 
 _TABLES = (
     (
@@ -50,6 +50,7 @@ _TABLES = (
     *((table, "created", _OF_EARLIER_MONTHS) for table in ("usage", "grants", "budget_notices")),
     ("undos", "created", " AND done"),
     ("schedule_changes", "created", ""),
+    ("list_changes", "created", ""),
 )
 """Tables whose rows expire, in the order of deletion. Each has a column with the time of the row and an
 additional SQL condition."""
@@ -164,7 +165,7 @@ def forget_chat(transaction: Transaction, chat: str, before: int) -> bool:
             return True
     if forget_workspace(transaction, chat):
         return True
-    for table in ("summaries", "episodes", "parked", "titles", "members", *UNDO):
+    for table in ("summaries", "episodes", "parked", "titles", "members", "list_items", *UNDO):
         transaction.db.execute(f"DELETE FROM {table} WHERE chat = ?", (chat,))
     return False
 

@@ -137,13 +137,13 @@ def insert_message(message: Incoming, transaction: Transaction) -> Incoming:
         f"SELECT coalesce(max(id), 0) FROM {_OPEN} WHERE chat = ? AND reply IS NULL", (message.chat,)
     ).fetchone()
     received = transaction.now()
-    if not (message.schedule or message.task or message.notice or message.unattended):
+    if not (message.away or message.task or message.notice or message.unattended):
         note_return(transaction, message.chat)
     (id,) = transaction.db.execute(
         "INSERT INTO messages"
         " (chat, text, received, language, admin, origin, enclosures, user, unattended, apart, channel,"
-        " model, project, task, schedule, notice, tainted, buttons, sent, corrects, reply)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+        " model, project, task, schedule, notice, tainted, buttons, sent, corrects, event_of, pressed, reply)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
         (
             message.chat,
             clean(message.text),
@@ -165,6 +165,8 @@ def insert_message(message: Incoming, transaction: Transaction) -> Incoming:
             buttons_json(message.buttons),
             message.sent,
             message.corrected,
+            clean(message.trigger),
+            int(bool(message.button)),
             reply or None,
         ),
     ).fetchone()
@@ -383,7 +385,7 @@ CUT_OFF: Final = get_args(CutOff)
 
 RETRIED_OVER = 3
 """Maximum number of turns that may have completed since the turn that `/retry` runs again. Running an older
-turn would surprise the user. Turns of schedules and retries are not counted."""
+turn would surprise the user. Turns of schedules, triggers and retries are not counted."""
 
 
 @step(of_chat, reads=True)
@@ -408,6 +410,7 @@ def find_retriable(transaction: Transaction, chat: str) -> Incoming | None:
         return None
     completed = transaction.db.execute(
         "SELECT id FROM messages WHERE chat = ? AND id > ? AND reason = 'complete' AND schedule IS NULL"
+        " AND event_of = ''"
         " AND id NOT IN (SELECT retried FROM messages WHERE chat = ? AND retried IS NOT NULL) LIMIT ?",
         (chat, last.id, chat, RETRIED_OVER + 1),
     ).fetchall()
@@ -495,7 +498,7 @@ def _messages(transaction: Transaction, found: str, *values: object) -> tuple[In
     rows = transaction.db.execute(
         "SELECT id, chat, text, language, admin, origin, enclosures, user, unattended, apart, channel,"
         " model, project, coalesce(task, 0), coalesce(schedule, 0), notice, tainted, coalesce(turn, ''),"
-        " sent, received, coalesce(part_of, 0), resumed, corrects"
+        " sent, received, coalesce(part_of, 0), resumed, corrects, event_of"
         f" FROM {found}",
         values,
     )
@@ -524,6 +527,7 @@ def _messages(transaction: Transaction, found: str, *values: object) -> tuple[In
             part_of=part_of,
             resumed=resumed,
             corrected=corrected,
+            trigger=trigger,
         )
         for (
             id,
@@ -549,6 +553,7 @@ def _messages(transaction: Transaction, found: str, *values: object) -> tuple[In
             part_of,
             resumed,
             corrected,
+            trigger,
         ) in rows
     )
 

@@ -1,12 +1,13 @@
 """Steps that store final replies and track their delivery."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, Literal
 
 from rumi.store.journal.history import insert_history
 from rumi.store.journal.parked import buttons_in, buttons_json, note_asked
-from rumi.store.journal.records import FinalReply, StoredReply
+from rumi.store.journal.records import FinalReply, FireOutcome, OutcomeHow, StoredReply
 from rumi.store.journal.scopes import of_chat, of_reply
 from rumi.store.journal.spending import record_notices
 from rumi.store.journal.transaction import clean, mine
@@ -34,7 +35,7 @@ def settle(transaction: Transaction, chat: str, reply: FinalReply) -> int:
             " WHERE chat = ?2 AND number = ?3",
             (reply.due, chat, session),
         )
-    delivery = insert_reply(transaction, chat, reply.text)
+    delivery = insert_reply(transaction, chat, reply.text, in_place=reply.in_place)
     transaction.db.executemany(
         "UPDATE messages SET reply = ?, reason = ?, session = coalesce(session, nullif(?, 0))"
         " WHERE id = ? AND reply IS NULL",
@@ -52,22 +53,24 @@ def settle(transaction: Transaction, chat: str, reply: FinalReply) -> int:
             "UPDATE messages SET buttons = ? WHERE id = ?", (buttons_json((*own, *reply.buttons)), *message)
         )
     if reply.reason is not None:
-        fire_ended(transaction, "messages", reply.messages[0], reply.reason)
-    # No front end shows a reply whose messages are all unattended: without this it would wait for ever.
+        outcome = reply.outcome or (FireOutcome("parked") if reply.asked else None)
+        fire_ended(transaction, "messages", reply.messages[0], reply.reason, outcome)
+    # No front end shows a silent reply, or one whose messages are all unattended: without this it would wait
+    # for ever.
     transaction.db.execute(
         "UPDATE outbox SET delivered = ?1 WHERE id = ?2"
         " AND EXISTS (SELECT 1 FROM messages WHERE reply = ?2)"
-        " AND NOT EXISTS (SELECT 1 FROM messages WHERE reply = ?2 AND NOT unattended)",
-        (transaction.now(), delivery),
+        " AND (?3 OR NOT EXISTS (SELECT 1 FROM messages WHERE reply = ?2 AND NOT unattended))",
+        (transaction.now(), delivery, reply.silent),
     )
     return delivery
 
 
-def insert_reply(transaction: Transaction, chat: str, text: str) -> int:
+def insert_reply(transaction: Transaction, chat: str, text: str, *, in_place: bool = False) -> int:
     """Insert a reply into the outbox; return its delivery number."""
     (id,) = transaction.db.execute(
-        "INSERT INTO outbox (chat, text, created) VALUES (?, ?, ?) RETURNING id",
-        (chat, clean(text), transaction.now()),
+        "INSERT INTO outbox (chat, text, created, in_place) VALUES (?, ?, ?, ?) RETURNING id",
+        (chat, clean(text), transaction.now(), int(in_place)),
     ).fetchone()
     return int(id)
 
@@ -148,7 +151,8 @@ def undelivered_replies(
     found = (
         "SELECT outbox.id, outbox.text, parts, messages.id, turn, reason, origin, preview,"
         " coalesce(task, 0), coalesce(schedule, 0), coalesce(buttons, '[]'), begun, coalesce(language, ''),"
-        " coalesce(part_of, 0), coalesce(messages.text, '') != ''"
+        " coalesce(part_of, 0), coalesce(messages.text, '') != '', coalesce(event_of, ''),"
+        " in_place * coalesce(pressed, 0)"
         " FROM outbox LEFT JOIN messages ON reply = outbox.id WHERE outbox.chat = ?1"
     )
     rows = transaction.db.execute(
@@ -162,15 +166,17 @@ def undelivered_replies(
     replies: dict[int, StoredReply] = {}
     silent = set[int]()  # replies whose message so far has no text, so that a part with text is answered
     for delivery, text, parts, message, turn, reason, origin, preview, task, schedule, *more_columns in rows:
-        buttons_text, begun, language, part_of, speaks = more_columns
+        buttons_text, begun, language, part_of, speaks, trigger, in_place = more_columns
         first = StoredReply(
             *(delivery, (), text),
             parts=parts,
             task=task,
             schedule=schedule,
+            trigger=trigger,
             buttons=buttons_in(buttons_text),
             begun=begun,
             language=language or "en",
+            replaces=(origin or None) if in_place else None,
         )
         reply = replies.get(delivery, first)
         if message is not None:
@@ -198,12 +204,29 @@ NEITHER: Final = frozenset({"stopped", "interrupted"})
 """Reasons that count as neither success nor failure: a person stopped the work, or the process ended."""
 
 
-def fire_ended(transaction: Transaction, table: Literal["messages", "tasks"], id: int, how: str) -> None:
-    """Update a schedule's count of consecutive failures, if a schedule created the message or task."""
-    if how in NEITHER:
-        return
+def fire_ended(
+    transaction: Transaction,
+    table: Literal["messages", "tasks"],
+    id: int,
+    how: str,
+    outcome: FireOutcome | None = None,
+) -> None:
+    """Update a schedule's outcome and its count of consecutive failures, if it created the message or task.
+
+    Without an `outcome`, the outcome follows from `how` the work ended.
+    """
+    if outcome is None:
+        ended: OutcomeHow = "said" if how in WELL else "stopped" if how in NEITHER else "failed"
+        outcome = FireOutcome(ended, "" if ended == "said" else how)
+    well = how in WELL and outcome.how != "failed"
     transaction.db.execute(
-        "UPDATE schedules SET failures = CASE WHEN ?1 THEN 0 ELSE failures + 1 END"
+        "UPDATE schedules SET outcome = ?3,"
+        " failures = CASE WHEN ?4 THEN failures WHEN ?1 THEN 0 ELSE failures + 1 END"
         f" WHERE id = (SELECT schedule FROM {table} WHERE id = ?2)",
-        (how in WELL, id),
+        (well, id, outcome_json(outcome, transaction.now()), how in NEITHER),
     )
+
+
+def outcome_json(outcome: FireOutcome, at: float) -> str:
+    """Return an outcome as the JSON that a schedule's row stores."""
+    return clean(json.dumps({"at": at, "how": outcome.how, "why": outcome.why}, ensure_ascii=False))

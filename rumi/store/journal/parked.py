@@ -21,12 +21,13 @@ MOST_WITH_BUTTONS = 100
 def load_parked(transaction: Transaction, chat: str) -> tuple[Parked, ...]:
     """Return the parked calls of a chat, or those of the task with this key, oldest first."""
     rows = transaction.db.execute(
-        "SELECT number, call, question, state, asked FROM parked WHERE chat = ? ORDER BY number DESC LIMIT ?",
+        "SELECT number, call, question, state, asked, schedule, made, offer FROM parked WHERE chat = ?"
+        " ORDER BY number DESC LIMIT ?",
         (chat, MOST_PARKED),
     ).fetchall()
     return tuple(
-        Parked(number, call, text, state, bool(asked))
-        for number, call, text, state, asked in reversed(rows)
+        Parked(number, call, text, state, bool(asked), schedule, made, offer)
+        for number, call, text, state, asked, schedule, made, offer in reversed(rows)
         if state in get_args(ParkedState)
     )
 
@@ -35,13 +36,15 @@ def load_parked(transaction: Transaction, chat: str) -> tuple[Parked, ...]:
 def keep_parked(transaction: Transaction, chat: str, parked: tuple[Parked, ...], turn: str = "") -> None:
     """Store parked calls that are new or have changed. New ones are assigned to `turn`."""
     transaction.db.executemany(
-        "INSERT INTO parked (chat, number, call, question, state, asked, turn) VALUES (?, ?, ?, ?, ?, ?, ?)"
+        "INSERT INTO parked (chat, number, call, question, state, asked, turn, schedule, made, offer)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (chat, number) DO UPDATE SET call = excluded.call, question = excluded.question,"
         " state = excluded.state, asked = excluded.asked",
         [
             (
                 *(chat, parked_call.number, clean(parked_call.call), clean(parked_call.text)),
-                *(parked_call.state, parked_call.asked, turn),
+                *(parked_call.state, parked_call.asked, turn, parked_call.schedule, parked_call.at),
+                clean(parked_call.offer),
             )
             for parked_call in parked
         ],
@@ -63,7 +66,8 @@ def forget_parked(transaction: Transaction, chat: str) -> None:
         (chat,),
     )
     transaction.db.execute(
-        "UPDATE parked SET call = '', question = '', state = 'used', asked = TRUE WHERE chat = ?", (chat,)
+        "UPDATE parked SET call = '', question = '', offer = '', state = 'used', asked = TRUE WHERE chat = ?",
+        (chat,),
     )
 
 

@@ -35,7 +35,10 @@ ParkedState: TypeAlias = Literal["waits", "allowed", "refused", "used", "withdra
 class Parked:
     """A tool call that needs approval.
 
-    `question` is the question shown to people. `asked` is True if a stored message contains the question.
+    `text` is the question shown to people. `asked` is True if a stored message contains the question.
+    `schedule` is the number of the schedule whose turn made the call, 0 if there is none, and `at` the time
+    of the call in seconds since 1970. `offer` is JSON: what an approval for all runs of the schedule would
+    cover; it is empty if the call cannot be approved in this way.
     """
 
     number: int
@@ -43,6 +46,9 @@ class Parked:
     text: str
     state: ParkedState = "waits"
     asked: bool = False
+    schedule: int = 0
+    at: float = 0.0
+    offer: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +63,12 @@ class Undone:
     """The undo of a turn, requested by a `message`: what was restored and what was not.
 
     `schedules` and `facts` were restored. `schedules_kept` and `facts_kept` were not restored, because they
-    have changed since the turn. `parked` has the numbers of questions that were withdrawn. `tasks` has the
-    numbers of tasks that the turn started and that are stopped. `withdrawn` is the delivery number of the
-    turn's reply if the reply was not sent and never will be, otherwise 0. `files` is `restored`, `untouched`,
-    or the reason why the files were not restored. `calls` are tool calls with effects outside this machine,
-    which cannot be undone. `done` is True if the undo is complete.
+    have changed since the turn; `items` and `items_kept` are texts of items of lists. `approvals` has the
+    numbers of schedules whose standing approval has ended. `parked` has the numbers of questions that were
+    withdrawn. `tasks` has the numbers of tasks that the turn started and that are stopped. `withdrawn` is the
+    delivery number of the turn's reply if the reply was not sent and never will be, otherwise 0. `files` is
+    `restored`, `untouched`, or the reason why the files were not restored. `calls` are tool calls with
+    effects outside this machine, which cannot be undone. `done` is True if the undo is complete.
     """
 
     message: int
@@ -72,6 +79,9 @@ class Undone:
     facts_kept: tuple[str, ...] = ()
     schedules: tuple[int, ...] = ()
     schedules_kept: tuple[int, ...] = ()
+    items: tuple[str, ...] = ()
+    items_kept: tuple[str, ...] = ()
+    approvals: tuple[int, ...] = ()
     parked: tuple[int, ...] = ()
     tasks: tuple[int, ...] = ()
     withdrawn: int = 0
@@ -118,14 +128,15 @@ class Attachment:
     `reference` is the front end's key for the file. The sender chooses `name`, so it is untrusted.
     `size_bytes` is the size reported to the front end, None if unknown. `source` names the origin of the
     attachment, and is empty if the user made the attachment; strangers may choose words in `source`. `text`
-    contains the written text; `cut` is True if the end of the text is missing.
+    contains the written text; `cut` is True if the end of the text is missing. Only schedules make a
+    `command`, whose `text` the chat runs in its sandbox instead of a turn.
 
     `answered` is set for the text and the file of a message that the user's message answers: it is the
     source's number of that message, 0 if that message is in another chat. `sent` is the time when that
     message was sent, in seconds since 1970; 0 if unknown.
     """
 
-    kind: Literal["file", "voice", "words"]
+    kind: Literal["file", "voice", "words", "command"]
     reference: str = ""
     name: str = ""
     media_type: str = ""
@@ -142,12 +153,12 @@ class Attachment:
 
         A message with one is neither a command nor a yes or a no.
         """
-        return self.kind != "words" and self.answered is None
+        return self.kind in ("file", "voice") and self.answered is None
 
     @property
     def tainted(self) -> bool:
         """Return True if the content is untrusted: anything except a recording of the user's own voice."""
-        return self.kind != "voice" or bool(self.source)
+        return self.kind in ("file", "words") or bool(self.source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +206,8 @@ class Incoming:
     - `project`: the folder of the attached client. The turn can use the skills in this folder.
     - `task`: the number of the task whose result this message contains; 0 if there is none.
     - `schedule`: the number of the schedule that created the message. Then the person may be away.
+    - `trigger`: the name of the trigger whose event the message brings; empty if there is none. The text is
+      the trigger's prompt, the event an attachment of others.
     - `notice`: the text is the reply, and no turn begins.
     - `tainted`: the text may contain untrusted content.
     - `buttons`: buttons below the reply, on channels that support buttons.
@@ -235,6 +248,7 @@ class Incoming:
     project: str = ""
     task: int = 0
     schedule: int = 0
+    trigger: str = ""
     notice: bool = False
     tainted: bool = False
     buttons: Buttons = ()
@@ -270,7 +284,12 @@ class Incoming:
     @property
     def by_hand(self) -> bool:
         """Return True if a person wrote the text. Only such a text can be a command or a yes-or-no answer."""
-        return not (self.task or self.schedule or self.tainted)
+        return not (self.task or self.away or self.tainted)
+
+    @property
+    def away(self) -> bool:
+        """Return True if the person may be away, because a schedule or a trigger created the message."""
+        return bool(self.schedule or self.trigger)
 
 
 CUT_UNITS: Final = 4096
@@ -285,7 +304,7 @@ def joined(parts: Sequence[Incoming]) -> Incoming:
 
     The texts and the attachments keep their order, and each attachment its source. The reply answers the
     first part that has a text. With a refused part (`answer`), the whole message is refused. Corrections of
-    parts add nothing.
+    parts add nothing. Events of one trigger have the same text, the trigger's prompt, which is needed once.
     """
     parts = [part for part in parts if not part.corrected] or parts
     first = parts[0]
@@ -295,10 +314,11 @@ def joined(parts: Sequence[Incoming]) -> Incoming:
     answer = next((part.answer for part in parts if part.answer is not None), None)
     # Each part may answer the same message. Its text and its file are needed once.
     attachments = tuple(dict.fromkeys(attachment for part in parts for attachment in part.attachments))
+    texts = [first.text] if first.trigger else [part.text for part in parts if part.text.strip()]
     return replace(
         first,
         update=parts[-1].update,
-        text=texts_joined([part.text for part in parts if part.text.strip()]),
+        text=texts_joined(texts),
         origin=speaking.origin,
         attachments=() if answer is not None else attachments,
         answer=answer,
@@ -365,7 +385,10 @@ class StoredReply:
     the growing answer; in files of earlier versions it is negative if the result of an edit was unknown.
     `parts` is the number of parts that were already sent, and `begun` the number of parts that may have been
     sent. `task` is the task whose result the reply contains.
-    `schedule` is the schedule that created the message. `language` is the language of the first message.
+    `schedule` is the schedule that created the message, `trigger` the trigger whose event it brings.
+    `language` is the language of the first message. `replaces` is the source's number of the message that the
+    reply takes the place of: a button below that message was pressed; None for a reply that becomes a message
+    of its own.
     """
 
     delivery: int
@@ -378,9 +401,29 @@ class StoredReply:
     parts: int = 0
     task: int = 0
     schedule: int = 0
+    trigger: str = ""
     buttons: Buttons = ()
     begun: int = 0
     language: Language = "en"
+    replaces: int | None = None
+
+
+OutcomeHow: TypeAlias = Literal["said", "nothing_new", "unchanged", "changed", "failed", "parked", "stopped"]
+"""How the work of a schedule's last fire ended.
+
+`said`: its reply was sent. `nothing_new`: a turn had nothing to tell, or a command printed nothing.
+`unchanged`: a check found no change, so no work began. `changed`: a check found a change, and the work has
+begun. `failed`: the work or the check failed. `parked`: the reply asks about calls that need a yes.
+`stopped`: a person or the end of the process stopped the work.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class FireOutcome:
+    """How the work of a schedule's last fire ended. `why` is one line, and may contain untrusted text."""
+
+    how: OutcomeHow
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,7 +434,10 @@ class FinalReply:
     session in which the turn began is meant. `due` is the new end time of the session, None if it has not
     changed. `noticed` lists the keys of budgets that the reply reports as nearly used up. `asked` lists the
     parked calls that the reply asks about. `buttons` are added to those that the first message already has.
-    `parts` are those of the messages that are parts of the first one.
+    `parts` are those of the messages that are parts of the first one. With `in_place`, the reply to a press
+    of a button takes the place of the message with the button, where the channel can edit messages. A
+    `silent` reply counts as delivered: nobody is told of it. `outcome` is what the schedule of the first
+    message shows about this work; None for what follows from `reason`.
     """
 
     messages: tuple[int, ...]
@@ -404,6 +450,9 @@ class FinalReply:
     asked: tuple[int, ...] = ()
     buttons: Buttons = ()
     parts: tuple[int, ...] = ()
+    in_place: bool = False
+    silent: bool = False
+    outcome: "FireOutcome | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -578,9 +627,9 @@ class IterationRecord:
     ended: float = 0.0
 
 
-ScheduleKind: TypeAlias = Literal["text", "turn", "research", "bot"]
-"""The action of a schedule when it fires: send the text, or start a turn, a research task or a bot with
-it."""
+ScheduleKind: TypeAlias = Literal["text", "turn", "research", "bot", "run"]
+"""The action of a schedule when it fires: send the text, start a turn, a research task or a bot with it, or
+run it as a command in the chat's sandbox."""
 
 ScheduleState: TypeAlias = Literal["active", "paused", "done"]
 

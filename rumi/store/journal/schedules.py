@@ -16,6 +16,7 @@ from rumi.store.journal.records import (
     ScheduleRecord,
     ScheduleState,
 )
+from rumi.store.journal.reminders import number_buttons
 from rumi.store.journal.scopes import keys_in, of_chat, of_schedule
 from rumi.store.journal.tasks import insert_task
 from rumi.store.journal.transaction import SLICE, clean, mine
@@ -84,12 +85,12 @@ def add_schedule(
     now = transaction.now()
     (id,) = transaction.db.execute(
         "INSERT INTO schedules (owner, chat, kind, text, options, cron, zone, instant, next_at, state,"
-        " language, model, tainted, message, created, touched, user)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'active', ?, ?, ?, nullif(?, 0), ?, ?, ?) RETURNING id",
+        " language, model, tainted, message, created, touched, user, checked)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'active', ?, ?, ?, nullif(?, 0), ?, ?, ?, ?) RETURNING id",
         (
             *(new.owner, new.chat, new.kind, clean(new.text), clean(new.options), new.cron, new.zone),
             *(new.instant, new.next_at or new.instant, new.language, clean(new.model), new.tainted),
-            *(new.message, now, now, new.user),
+            *(new.message, now, now, new.user, clean(new.checked)),
         ),
     ).fetchone()
     note_schedule(transaction, new.turn, new.chat, id, None)
@@ -106,11 +107,15 @@ def load_schedule(transaction: Transaction, id: int) -> ScheduleRecord | None:
 
 @step(reads=True)
 def list_schedules(
-    transaction: Transaction, owner: str | None, limit: int = 1000
+    transaction: Transaction, owner: str | None, limit: int = 1000, chat: str = ""
 ) -> tuple[ScheduleRecord, ...]:
-    """Return open schedules, then the latest completed ones, of one `owner` or, if None, of all owners."""
-    which = "owner = ?1 OR ?1 IS NULL ORDER BY state = 'done', CASE state WHEN 'done' THEN -id ELSE id END"
-    return _schedules(transaction, f"{which} LIMIT ?2", owner, limit)
+    """Return open schedules, then the latest completed ones, of one `owner` or, if None, of all owners.
+
+    With a `chat`, only its schedules.
+    """
+    which = "(owner = ?1 OR ?1 IS NULL) AND (chat = ?3 OR ?3 = '')"
+    order = "state = 'done', CASE state WHEN 'done' THEN -id ELSE id END"
+    return _schedules(transaction, f"{which} ORDER BY {order} LIMIT ?2", owner, limit, chat)
 
 
 @step(of_schedule)
@@ -245,13 +250,19 @@ def _fire(firing: Firing, transaction: Transaction) -> Fired:
     if firing.message is None and firing.task is None:
         return Fired()
     # A firing that is skipped for this reason is reported to people as a missed one.
-    if _goes_on(firing, transaction):
+    if goes_on(firing, transaction):
         transaction.db.execute(
             "UPDATE schedules SET missed_at = CASE WHEN missed != 0 THEN missed_at ELSE ?1 END,"
             " missed = missed + 1 WHERE id = ?2",
             (firing.of or firing.instant, firing.schedule),
         )
         return Fired()
+    return insert_work(firing, transaction)
+
+
+def insert_work(firing: Firing, transaction: Transaction) -> Fired:
+    """Store the message or the task of a firing, once for each instant."""
+    now = transaction.now()
     # The instant alone does not suffice: after a clock was set back, an instant can be the next one again.
     key = -firing.number or firing.of or firing.instant
     first = transaction.db.execute(
@@ -262,16 +273,19 @@ def _fire(firing: Firing, transaction: Transaction) -> Fired:
         return Fired()
     message = task = None
     if firing.message is not None:
-        message = insert_message(firing.message, transaction)
+        message = number_buttons(transaction, insert_message(firing.message, transaction))
     if firing.task is not None:
         task = insert_task(firing.task, transaction)
     transaction.db.execute(
         "UPDATE fires SET message = ?, task = ? WHERE schedule = ? AND instant = ?",
         (message.id if message else None, task.id if task else None, firing.schedule, key),
     )
+    # Fires that a command asked for have negative keys. They are counted apart: a later message has a lower
+    # one, and would otherwise be the first to go.
+    side, beyond, order = ("instant < 0", ">=", "ASC") if key < 0 else ("instant >= 0", "<=", "DESC")
     transaction.db.execute(
-        "DELETE FROM fires WHERE schedule = ?1 AND instant <="
-        " (SELECT instant FROM fires WHERE schedule = ?1 ORDER BY instant DESC LIMIT 1 OFFSET ?2)",
+        f"DELETE FROM fires WHERE schedule = ?1 AND {side} AND instant {beyond} (SELECT instant FROM fires"
+        f" WHERE schedule = ?1 AND {side} ORDER BY instant {order} LIMIT 1 OFFSET ?2)",
         (firing.schedule, MAX_FIRES),
     )
     return Fired(message, task)
@@ -285,7 +299,7 @@ def _delete_done(transaction: Transaction) -> None:
     transaction.db.executemany("DELETE FROM schedules WHERE id = ?", found)
 
 
-def _goes_on(firing: Firing, transaction: Transaction) -> bool:
+def goes_on(firing: Firing, transaction: Transaction) -> bool:
     """Return True if work from an earlier firing is unfinished. Work of the same schedule never overlaps."""
     turn = firing.message is not None and not firing.message.notice
     if not turn and firing.task is None:
@@ -294,6 +308,16 @@ def _goes_on(firing: Firing, transaction: Transaction) -> bool:
         "SELECT EXISTS (SELECT 1 FROM messages WHERE reply IS NULL AND schedule = ?1 AND NOT notice)"
         " OR EXISTS (SELECT 1 FROM tasks WHERE ended IS NULL AND schedule = ?1)",
         (firing.schedule,),
+    )
+    return bool(found.fetchone()[0])
+
+
+@step(reads=True)
+def fired_by_hand(transaction: Transaction, schedule: int, message: int) -> bool:
+    """Return True if a person had the schedule fire, and that stored this message."""
+    found = transaction.db.execute(
+        "SELECT EXISTS (SELECT 1 FROM fires WHERE schedule = ? AND message = ? AND instant < 0)",
+        (schedule, message),
     )
     return bool(found.fetchone()[0])
 

@@ -35,7 +35,9 @@ CREATE TABLE messages (
     part_of  INTEGER,            -- the first message of the turn that it is a part of
     resumed  INTEGER NOT NULL DEFAULT 0,      -- how often its turn was resumed after the end of a process
     corrects INTEGER NOT NULL DEFAULT 0,      -- the message whose text it has replaced
-    asking   TEXT NOT NULL DEFAULT ''         -- the call of its turn that waits for a person's yes
+    asking   TEXT NOT NULL DEFAULT '',        -- the call of its turn that waits for a person's yes
+    event_of TEXT NOT NULL DEFAULT '',        -- the trigger whose event it brings
+    pressed  INTEGER NOT NULL DEFAULT 0       -- it is a press of a button below the message `origin`
 );
 CREATE INDEX messages_open ON messages (chat) WHERE reply IS NULL;
 CREATE INDEX messages_of_reply ON messages (reply);
@@ -58,7 +60,8 @@ CREATE TABLE outbox (
     delivered REAL,
     parts     INTEGER NOT NULL DEFAULT 0,     -- how many of its parts a person has already
     failure   TEXT,              -- why nobody will ever have it; then `delivered` is when that was found
-    begun     INTEGER NOT NULL DEFAULT 0      -- how many of its parts a person may have
+    begun     INTEGER NOT NULL DEFAULT 0,     -- how many of its parts a person may have
+    in_place  INTEGER NOT NULL DEFAULT 0      -- it takes the place of the message whose button was pressed
 );
 CREATE INDEX outbox_waiting ON outbox (chat, id) WHERE delivered IS NULL;
 CREATE TABLE history (
@@ -112,6 +115,9 @@ CREATE TABLE parked (            -- calls that wait for a person's yes, or have 
     state    TEXT NOT NULL,
     asked    INTEGER NOT NULL,   -- a stored message asks it
     turn     TEXT NOT NULL DEFAULT '',        -- the one that made it
+    schedule INTEGER NOT NULL DEFAULT 0,      -- the schedule of that turn
+    made     REAL NOT NULL DEFAULT 0,         -- when the turn made it
+    offer    TEXT NOT NULL DEFAULT '',        -- JSON: what a yes for all fires of the schedule would cover
     PRIMARY KEY (chat, number)
 ) WITHOUT ROWID;
 CREATE TABLE tainted_files (     -- chats with something in their files that came from outside
@@ -300,9 +306,21 @@ CREATE TABLE list_items (        -- the entries of lists that a chat shares
     author  TEXT NOT NULL,       -- the name of who added it
     added   REAL NOT NULL,
     ticked  REAL,                -- null while it is open
-    ticker  TEXT NOT NULL DEFAULT ''          -- the name of who ticked it off
+    ticker  TEXT NOT NULL DEFAULT '',         -- the name of who ticked it off
+    user    INTEGER,             -- what the chat's source calls its author
+    tainted INTEGER NOT NULL DEFAULT 0        -- its text may hold what came from outside
 );
 CREATE INDEX list_items_of_chat ON list_items (chat, list, id);
+CREATE TABLE list_changes (      -- what turns have made of items of lists
+    id       INTEGER PRIMARY KEY,
+    turn     TEXT NOT NULL,
+    chat     TEXT NOT NULL,
+    item     INTEGER NOT NULL,
+    before   TEXT,               -- JSON: its row, null where there was none
+    after    TEXT,
+    created  REAL NOT NULL
+);
+CREATE INDEX list_changes_of_turn ON list_changes (turn);
 CREATE TABLE voices (            -- what chats have chosen about spoken answers
     chat    TEXT PRIMARY KEY,
     answers TEXT NOT NULL        -- which answers are spoken: never, to_voice, always
@@ -604,9 +622,24 @@ CREATE TABLE unreachable (
 );
 """,
     17: """
+ALTER TABLE messages ADD COLUMN event_of TEXT NOT NULL DEFAULT '';
+ALTER TABLE messages ADD COLUMN pressed INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE outbox ADD COLUMN in_place INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE schedules ADD COLUMN checked TEXT NOT NULL DEFAULT '';
 ALTER TABLE schedules ADD COLUMN outcome TEXT NOT NULL DEFAULT '';
 ALTER TABLE schedules ADD COLUMN approval TEXT NOT NULL DEFAULT '';
+ALTER TABLE parked ADD COLUMN schedule INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE parked ADD COLUMN made REAL NOT NULL DEFAULT 0;
+ALTER TABLE parked ADD COLUMN offer TEXT NOT NULL DEFAULT '';
+UPDATE parked SET
+    schedule = coalesce((SELECT max(schedule) FROM messages WHERE messages.chat = parked.chat
+        AND messages.turn = parked.turn), 0),
+    made = coalesce((SELECT max(received) FROM messages WHERE messages.chat = parked.chat
+        AND messages.turn = parked.turn), 0)
+    WHERE turn != '';
+UPDATE schedules SET owner = CASE WHEN replace(chat, '_', '') = chat THEN chat
+    ELSE rtrim(rtrim(chat, '0123456789'), '_') END
+    WHERE owner = 'local' AND substr(chat, 1, 2) = 'tg';
 CREATE TABLE deliveries (
     source TEXT NOT NULL, delivery TEXT NOT NULL, received REAL NOT NULL, message INTEGER,
     PRIMARY KEY (source, delivery)
@@ -614,9 +647,15 @@ CREATE TABLE deliveries (
 CREATE INDEX deliveries_by_age ON deliveries (received);
 CREATE TABLE list_items (
     id INTEGER PRIMARY KEY AUTOINCREMENT, chat TEXT NOT NULL, list TEXT NOT NULL, text TEXT NOT NULL,
-    author TEXT NOT NULL, added REAL NOT NULL, ticked REAL, ticker TEXT NOT NULL DEFAULT ''
+    author TEXT NOT NULL, added REAL NOT NULL, ticked REAL, ticker TEXT NOT NULL DEFAULT '',
+    user INTEGER, tainted INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX list_items_of_chat ON list_items (chat, list, id);
+CREATE TABLE list_changes (
+    id INTEGER PRIMARY KEY, turn TEXT NOT NULL, chat TEXT NOT NULL, item INTEGER NOT NULL, before TEXT,
+    after TEXT, created REAL NOT NULL
+);
+CREATE INDEX list_changes_of_turn ON list_changes (turn);
 """,
 }
 """SQL statements that upgrade each version to the next one."""

@@ -7,7 +7,9 @@ from typing import Any
 
 from rumi.models.model import ToolCall
 from rumi.store.journal.history import load_message
+from rumi.store.journal.lists import restore_items
 from rumi.store.journal.records import Undone
+from rumi.store.journal.rows import put_row, row_json
 from rumi.store.journal.scopes import of_chat, of_message
 from rumi.store.journal.transaction import clean
 from rumi.store.steps import Transaction, step
@@ -95,6 +97,8 @@ def take_back(transaction: Transaction, chat: str, undone: Undone, clean_files: 
         withdrawn=_withdraw_reply(transaction, chat, turn),
     )
     undone = _restore_schedules(transaction, undone)
+    items, kept = restore_items(transaction, turn)
+    undone = replace(undone, items=items, items_kept=kept)
     first, session = db.execute(
         "SELECT id, session FROM history WHERE chat = ? AND turn = ? ORDER BY id LIMIT 1", (chat, turn)
     ).fetchone() or (0, 0)
@@ -146,13 +150,7 @@ def note_schedule(transaction: Transaction, turn: str, chat: str, id: int, befor
 
 def schedule_row(transaction: Transaction, id: int) -> str | None:
     """Return all columns of a schedule as a JSON object; None if the schedule does not exist."""
-    cursor = transaction.db.execute("SELECT * FROM schedules WHERE id = ?", (id,))
-    row = cursor.fetchone()
-    if row is None:
-        return None
-    columns = dict(zip((column[0] for column in cursor.description), row, strict=True))
-    columns["tainted"] = int(columns["tainted"])  # PostgreSQL returns a bool: texts of both must be equal
-    return json.dumps(columns)
+    return row_json(transaction, "schedules", id)
 
 
 def _restore_schedules(transaction: Transaction, undone: Undone) -> Undone:
@@ -160,7 +158,7 @@ def _restore_schedules(transaction: Transaction, undone: Undone) -> Undone:
 
     A schedule that was changed again after the turn is not restored.
     """
-    db, restored, conflicts = transaction.db, list[int](), list[int]()
+    db, restored, conflicts, ended = transaction.db, list[int](), list[int](), set[int]()
     rows = db.execute(
         "SELECT schedule, before, after FROM schedule_changes WHERE turn = ? ORDER BY id DESC", (undone.turn,)
     ).fetchall()
@@ -170,14 +168,17 @@ def _restore_schedules(transaction: Transaction, undone: Undone) -> Undone:
             db.execute("DELETE FROM fires WHERE schedule = ?", (id,))
             db.execute("DELETE FROM schedules WHERE id = ?", (id,))  # also one that has fired since
         elif now == after and before is not None:
-            columns = json.loads(before)
-            columns["tainted"] = bool(columns["tainted"])
-            placeholders = ", ".join("?" * len(columns))
-            names = ", ".join(columns)  # safe in SQL: `schedule_row` took the names from the table
-            db.execute("DELETE FROM schedules WHERE id = ?", (id,))
-            db.execute(f"INSERT INTO schedules ({names}) VALUES ({placeholders})", list(columns.values()))
+            # An undo never restores an approval: a person approves again, and sees what.
+            if _approval_in(before) or _approval_in(now):
+                ended.add(id)
+            put_row(transaction, "schedules", id, before)
+            db.execute("UPDATE schedules SET approval = '' WHERE id = ?", (id,))
         elif now is not None or before is not None:
             conflicts.append(id)
+            # What the turn may have approved ends, even if the schedule has fired since.
+            if _approval_in(now):
+                ended.add(id)
+            db.execute("UPDATE schedules SET approval = '' WHERE id = ?", (id,))
             continue
         restored.append(id)
     db.execute("DELETE FROM schedule_changes WHERE turn = ?", (undone.turn,))
@@ -185,7 +186,12 @@ def _restore_schedules(transaction: Transaction, undone: Undone) -> Undone:
         undone,
         schedules=tuple(sorted(set(restored) - set(conflicts))),
         schedules_kept=tuple(sorted(set(conflicts))),
+        approvals=tuple(sorted(ended)),
     )
+
+
+def _approval_in(row: str | None) -> str:
+    return str(json.loads(row).get("approval", "")) if row is not None else ""
 
 
 def _withdraw_parked(transaction: Transaction, chat: str, turn: str) -> tuple[int, ...]:

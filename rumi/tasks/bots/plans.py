@@ -12,7 +12,10 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias
 
-from rumi.agent.permissions.parking import ParkedCalls
+from typing_extensions import override
+
+from rumi.agent.permissions.exact_hosts import exact_host
+from rumi.agent.permissions.parking import CoveringCalls, ParkedCalls, counted
 from rumi.agent.tool import Progress, Question, Tool, ToolResult
 from rumi.agent.tools.web_fetch import WebFetch
 from rumi.chats.budgets.amounts import amount_text, nano_of
@@ -20,7 +23,7 @@ from rumi.models.model import ToolSpec
 from rumi.platform.texts.questions import Detail, Value
 from rumi.platform.untrusted_text import one_line
 from rumi.store.journal.records import Parked, Spent
-from rumi.web.messages import FetchError, Method, Page
+from rumi.web.messages import Method, Page
 
 PROPOSE: Final = "propose_plan"
 
@@ -105,8 +108,6 @@ class Approved:
 
 def plan_in(arguments: Mapping[str, object]) -> Plan | str:
     """Parse the plan in the arguments of a tool call; return an error message if it is invalid."""
-    from rumi.web.url import parse_target  # the parser is loaded on its first use, not at startup
-
     steps, fetches = arguments.get("steps"), arguments.get("fetches") or []
     if (
         not isinstance(steps, list)
@@ -123,12 +124,12 @@ def plan_in(arguments: Mapping[str, object]) -> Plan | str:
         if not isinstance(host, str) or not _whole(count, MOST_FETCHES):
             return f"needs a `host` and a `count` from 1 to {MOST_FETCHES} in each of `fetches`"
         try:
-            target = parse_target(f"https://{host}/")
-        except FetchError as error:
-            return f"cannot name the host {one_line(host, 80)}: {error}"
-        if target.href != f"https://{target.host}/" or "*" in host:
+            exact, origin = exact_host(host)
+        except ValueError as error:
+            return str(error)
+        if origin != f"https://{exact}":
             return f"takes exact hosts, such as example.com, not {one_line(host, 80)}"
-        hosts[target.host] = int(str(count))
+        hosts[exact] = int(str(count))
     calls, usd, hours = arguments.get("model_calls"), arguments.get("usd"), arguments.get("hours", 24)
     if not _whole(calls, MOST_CALLS):
         return f"needs `model_calls`, a whole number from 1 to {MOST_CALLS}"
@@ -177,7 +178,7 @@ def approved_in(stored: object) -> Approved | None:
         return None
 
 
-class PlannedCalls:
+class PlannedCalls(CoveringCalls):
     """Allows a session's calls that its plan covers, and parks other calls that need approval.
 
     `spent` returns the session's usage so far. `store` stores the plan's usage before the call runs.
@@ -191,7 +192,7 @@ class PlannedCalls:
         spent: Callable[[], Spent],
         store: Callable[[Approved | None], Awaitable[None]],
     ) -> None:
-        self.calls = calls
+        super().__init__(calls)
         self.approved = approved
         self._now = now
         self._spent = spent
@@ -225,26 +226,25 @@ class PlannedCalls:
             # other order a kill would lose the approval.
             await self.calls.use(parked_call)
 
-    async def allowed(self, call: str, question: Question) -> bool:
-        """Return True if the call itself was approved, or is a fetch that the plan still covers."""
-        if await self.calls.allowed(call, question):
-            return True
+    @override
+    async def take(self, call: str, question: Question) -> bool:
+        """Return True if the call is a fetch that the plan still covers."""
         approved, host = self.valid, str(question.details.get("host", ""))
         if approved is None or question.action != "fetch":
             return False
-        opened = approved.opened.get(host, 0)
-        if opened >= approved.plan.hosts.get(host, 0):
+        opened = counted(approved.opened, host, approved.plan.hosts.get(host, 0))
+        if opened is None:
             return False
-        # Counted and stored before the fetch: a kill may lose a fetch of the plan, but never adds one.
-        self.approved = replace(approved, opened={**approved.opened, host: opened + 1})
+        self.approved = replace(approved, opened=opened)
         await self._store(self.approved)
         return True
 
-    async def park(self, call: str, text: str) -> str:
+    @override
+    async def park(self, call: str, text: str, question: Question | None = None) -> str:
         """Store a call until a person decides on it. A new plan replaces a plan that is still waiting."""
         if call.startswith(f"{PROPOSE} "):
             await self.calls.withdraw(lambda other: other.call != call and _proposes(other))
-        return await self.calls.park(call, text)
+        return await self.calls.park(call, text, question)
 
     async def ask_again(self, text: Callable[[Plan, Lapse], str]) -> bool:
         """If the approved plan is no longer valid, drop it and ask for approval again.

@@ -32,9 +32,10 @@ from rumi.store.journal.schedules import (
     tell_return,
 )
 from rumi.store.journal.unreachable import unreachable_chats
-from rumi.tasks.schedules.firing import Later, in_words, notice, plan
+from rumi.tasks.schedules.firing import Later, in_words, last_in_words, notice, plan
 from rumi.tasks.schedules.schedules import Schedules
 from rumi.tasks.schedules.times import following
+from rumi.tasks.schedules.watched import watches
 
 logger = logging.getLogger(__name__)
 
@@ -93,8 +94,13 @@ class ScheduleClock(Actor[Never]):
                 with trio.move_on_after(max(0.0, min(self._figures.next_at - self._now(), LOOK_S))):
                     await changed.wait()
                 # Work of a recent fire may still fail: then look for failing schedules every `LOOK_S`.
-                if (now := self._now()) >= self._figures.next_at or now < self._work_until:
+                if (now := self._now()) >= self._figures.next_at or now < self._may_fail_until:
                     break
+
+    @property
+    def _may_fail_until(self) -> float:
+        """The time until which work that a fire or a check has begun may still fail."""
+        return max(self._work_until, self._schedules.changed_at + WORK_S)
 
     def _now(self) -> float:
         now = self._services.now()
@@ -132,9 +138,13 @@ class ScheduleClock(Actor[Never]):
 
     async def _fire(self, due: Sequence[ScheduleRecord]) -> None:
         now, firings, moves = self._now(), [], []
+        checks: list[ScheduleRecord] = []
         for schedule in due:
             try:
                 quiet = self._schedules.quiet_of(schedule.chat)
+                if watches(schedule) and (quiet is None or quiet.until(now, schedule.zone) <= now):
+                    checks.append(schedule)
+                    continue
                 planned = plan(schedule, now, quiet, self._schedules.task_of)
             except Exception as error:  # one schedule's failure must not keep the others from firing
                 logger.error("schedule %d cannot fire and is paused", schedule.id, exc_info=error)
@@ -146,6 +156,8 @@ class ScheduleClock(Actor[Never]):
                 firings.append(planned)
         if moves:
             await self._ask(move_schedules(tuple(moves)))
+        if checks:
+            await self._schedules.checks.begin(checks, self.start_soon)
         if firings:
             await self._schedules.do(tuple(firings))
             self._note(firings)
@@ -162,7 +174,7 @@ class ScheduleClock(Actor[Never]):
 
     async def _pause_failing(self) -> None:
         """Pause schedules that failed too often, and notify the chats of these schedules."""
-        if self._services.now() >= self._work_until:
+        if self._services.now() >= self._may_fail_until:
             return
         for schedule in await self._ask(failed_schedules()):
             text = schedule_texts.schedule_paused(schedule.language, schedule.id, FAILURES, schedule.text)
@@ -306,6 +318,7 @@ class ScheduleClock(Actor[Never]):
                     "next": schedule.next_at if schedule.state == "active" else None,
                     "zone": schedule.zone,
                     "failures": schedule.failures,
+                    "last": last_in_words(schedule, "en", self._services.now()),
                 }
                 for schedule in self._shown
             ],

@@ -3,12 +3,22 @@
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from secrets import token_hex
 from typing import Final, TypeAlias
 
 from rumi.errors import RumiError
 from rumi.platform.texts import schedules as schedule_texts
+from rumi.platform.texts import snoozing as snooze_texts
 from rumi.platform.texts.translation import error_text
-from rumi.store.journal.records import Firing, Incoming, ScheduleRecord, TaskRecord
+from rumi.store.journal.records import (
+    Attachment,
+    Button,
+    Buttons,
+    Firing,
+    Incoming,
+    ScheduleRecord,
+    TaskRecord,
+)
 from rumi.tasks.schedules.times import QuietHours, following, latest, local_time
 from rumi.texts import Language, gettext
 
@@ -27,6 +37,9 @@ class Later:
     """A firing is postponed. `until` is the end of the quiet hours, in seconds since 1970."""
 
     until: float
+
+
+_NO_MARKS: Final = str.maketrans("[]<>`*_~|", "()()'    ")
 
 
 MakeTask: TypeAlias = Callable[[ScheduleRecord], TaskRecord]
@@ -64,9 +77,8 @@ def work(schedule: ScheduleRecord, firing: Firing, late: str, task_of: MakeTask)
     language = schedule.language
     match schedule.kind:
         case "text":
-            return replace(
-                firing, message=notice(schedule, schedule_texts.fire_text(language, schedule.text, late))
-            )
+            fired = notice(schedule, schedule_texts.fire_text(language, schedule.text, late))
+            return replace(firing, message=replace(fired, buttons=_snooze_buttons(language)))
         case "turn":
             text = f"{schedule.text}\n\n{late}" if late else schedule.text
             message = Incoming(
@@ -79,6 +91,16 @@ def work(schedule: ScheduleRecord, firing: Firing, late: str, task_of: MakeTask)
                 user=schedule.user,
             )
             return replace(firing, message=message)
+        case "run":
+            command = Incoming(
+                chat=schedule.chat,
+                text=schedule.text,
+                language=language,
+                schedule=schedule.id,
+                user=schedule.user,
+                attachments=(Attachment("command", text=schedule.text),),
+            )
+            return replace(firing, message=command)
     try:
         task = task_of(schedule)
     except RumiError as error:
@@ -109,6 +131,10 @@ def notice(schedule: ScheduleRecord, text: str) -> Incoming:
     )
 
 
+def _snooze_buttons(language: Language) -> Buttons:
+    return tuple(Button(token_hex(8), label, words) for label, words in snooze_texts.snooze_buttons(language))
+
+
 def research_of(schedule: ScheduleRecord) -> TaskRecord:
     """Return the research task that a firing starts."""
     return TaskRecord(
@@ -133,6 +159,21 @@ def next_in_words(schedule: ScheduleRecord, language: Language) -> str:
         return schedule_texts.schedule_fired(language, fired)
     at = in_words(schedule.instant, schedule.zone, language)
     return f"{schedule_texts.recurrence(language, schedule.cron)} → {at}" if schedule.cron else at
+
+
+def last_in_words(schedule: ScheduleRecord, language: Language, now: float, *, reasons: bool = True) -> str:
+    """Say how the work of a schedule's last fire ended, and when; empty if that is not known.
+
+    The reason may be text from outside: it has no mark of Markdown, and is left out without `reasons`.
+    """
+    try:
+        outcome = json.loads(schedule.outcome or "{}")
+        at, zone = float(outcome["at"]), schedule.zone
+        when = schedule_texts.outcome_time(language, local_time(at, zone), local_time(now, zone))
+        why = str(outcome["why"]).translate(_NO_MARKS) if reasons else ""
+        return schedule_texts.last_outcome(language, str(outcome["how"]), why, when)
+    except (ValueError, KeyError, TypeError, OverflowError):  # damaged, or there is none
+        return ""
 
 
 def in_words(instant: float, zone: str, language: Language) -> str:

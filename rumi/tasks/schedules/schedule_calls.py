@@ -1,10 +1,12 @@
 """Control calls for schedules."""
 
 import json
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from rumi.agent.permissions.standing import DAYS
 from rumi.errors import UsageError
 from rumi.platform.caller import Caller
 from rumi.platform.calls import PartitionKey, call
@@ -12,12 +14,14 @@ from rumi.platform.chat_ids import DEFAULT_CHAT, ChatIds
 from rumi.platform.timestamps import utc
 from rumi.platform.zone_finding import zone_said
 from rumi.store.journal.records import ScheduleKind, ScheduleRecord
-from rumi.tasks.schedules.firing import in_words, next_in_words
+from rumi.tasks.schedules.approvals import WantedApproval, approval_words
+from rumi.tasks.schedules.firing import in_words, last_in_words, next_in_words
 from rumi.tasks.schedules.schedules import Schedules
 from rumi.tasks.schedules.stored import StoredSchedules
 from rumi.tasks.schedules.times import NotATime
-from rumi.tasks.schedules.when import read_when
-from rumi.texts import Language
+from rumi.tasks.schedules.watched import watched_by
+from rumi.tasks.schedules.when import After, When, read_when
+from rumi.texts import Language, languages
 
 SCHEDULE: Final = PartitionKey("id", of="schedule")
 
@@ -30,9 +34,13 @@ class ScheduleCalls:
     ids: ChatIds
 
     @call("schedules.list")
-    async def list(self, caller: Caller, *, owner: str = "", language: Language = "en") -> object:
-        """Return the schedules of one `owner`, or of all owners."""
-        listed = await self.schedules.listed(caller.scope_in(owner or None))
+    async def list(
+        self, caller: Caller, *, owner: str = "", chat: str = "", language: Language = "en"
+    ) -> object:
+        """Return the schedules of one `owner`, or of all owners; with a `chat`, only its schedules."""
+        listed = await self.schedules.listed(
+            caller.scope_in(self.ids.owner(owner) if owner else None), chat=chat
+        )
         return [schedule_as_json(schedule, language) for schedule in listed]
 
     @call("schedules.show")
@@ -55,6 +63,35 @@ class ScheduleCalls:
         """Run a schedule now, and return it. Its next run does not change."""
         return self._shown(await self.schedules.run(id, caller.scope), language)
 
+    @call("schedules.edit", key=SCHEDULE)
+    async def edit(self, caller: Caller, *, id: int, text: str, language: Language = "en") -> object:
+        """Replace a schedule's text, and return the schedule. Its standing approval ends."""
+        schedule, ended = await self.schedules.edit(id, caller.scope, text)
+        return {**self._shown(schedule, language), "ended": ended}
+
+    @call("schedules.approve", key=SCHEDULE)
+    async def approve(
+        self,
+        caller: Caller,
+        *,
+        id: int,
+        hosts: Sequence[str] = (),
+        tools: Sequence[str] = (),
+        to: Sequence[str] = (),
+        per_run: int = 1,
+        days: float = DAYS,
+        language: Language = "en",
+    ) -> object:
+        """Allow a schedule exact servers and tools in all its runs, and return it."""
+        caller.check_all()
+        wanted = WantedApproval(hosts, tools, to, per_run, days)
+        return self._shown(await self.schedules.approvals.approve(id, None, wanted), language)
+
+    @call("schedules.revoke", key=SCHEDULE)
+    async def revoke(self, caller: Caller, *, id: int, language: Language = "en") -> object:
+        """Take back a schedule's standing approval, and return the schedule."""
+        return self._shown(await self.schedules.approvals.revoke(id, caller.scope), language)
+
     @call("schedules.delete", key=SCHEDULE)
     async def delete(self, caller: Caller, *, id: int) -> None:
         """Delete a schedule."""
@@ -74,10 +111,11 @@ class ScheduleCalls:
         model: str = "",
         language: Language = "en",
     ) -> object:
-        """Add a schedule for the caller's owner, and return it. The `options` depend on the `kind`.
+        """Add a schedule for the owner of a chat, and return it. The `options` depend on the `kind`.
 
         Raises:
-            UsageError: The time or the time zone is not understood.
+            UsageError: The time or the time zone is not understood, or the time zone of the chat's owner is
+                not known.
         """
         read = read_when(when)
         if read is None:
@@ -88,24 +126,57 @@ class ScheduleCalls:
             )
         if zone and not zone_said(zone):
             raise UsageError("Unknown time zone {zone}.", "Names are like Europe/Madrid.", zone=zone)
+        chat, schedules = caller.chat_in(chat or DEFAULT_CHAT, self.ids.owner_of), self.schedules
+        owner, zone = self.ids.owner_of(chat), zone_said(zone)
+        if owner != caller.owner:
+            language = as_language(await schedules.language_of(chat)) or language
+            zone = zone or await schedules.zone_of(owner)
+            if not zone and not (isinstance(read, After) and not read.days) and not _names_zone(read):
+                raise UsageError(
+                    "The time zone of this chat's owner is not known.", "Say it: --zone Europe/Madrid"
+                )
         new = ScheduleRecord(
-            caller.owner,
-            caller.chat_in(chat or DEFAULT_CHAT, self.ids.owner_of),
+            owner,
+            chat,
             kind,
             text,
             options=json.dumps(options or {}),
             language=language,
             model=model,
+            user=self.ids.user_of(chat),
         )
-        schedules = self.schedules
         try:
-            added = await schedules.add(schedules.checked(new), read, zone_said(zone))
+            new = await schedules.first_read(schedules.checked(new))
+            added = await schedules.add(new, read, zone)
         except NotATime:
             raise UsageError("This time never comes.", "Give another one.") from None
         return self._shown(added, language)
 
     def _shown(self, schedule: ScheduleRecord, language: Language) -> dict[str, object]:
-        return {**schedule_as_json(schedule, language), "runs": isinstance(self.schedules, Schedules)}
+        approval = self.schedules.approvals.valid(schedule)
+        return {
+            **schedule_as_json(schedule, language),
+            "runs": isinstance(self.schedules, Schedules),
+            "allowed": approval_words(language, schedule, approval) if approval is not None else "",
+        }
+
+
+def _names_zone(when: When) -> bool:
+    return not isinstance(when, After) and bool(when.zone)
+
+
+def as_language(name: str) -> Language | None:
+    """Return a language that Rumi speaks, None for another name."""
+    return name if name in languages() else None
+
+
+def outcome_of(schedule: ScheduleRecord) -> dict[str, object] | None:
+    """Return how the work of a schedule's last fire ended, as JSON; None if that is not known."""
+    try:
+        outcome = json.loads(schedule.outcome or "{}")
+        return {"at": utc(outcome["at"]), "how": outcome["how"], "why": outcome["why"]}
+    except (ValueError, KeyError, TypeError, OverflowError):
+        return None
 
 
 def schedule_as_json(schedule: ScheduleRecord, language: Language = "en") -> dict[str, object]:
@@ -115,10 +186,14 @@ def schedule_as_json(schedule: ScheduleRecord, language: Language = "en") -> dic
     """
     active = schedule.state == "active"
     stored = asdict(schedule)
-    del stored["asked_at"]
+    del stored["asked_at"], stored["checked"]  # what a check has read may be long
     return {
         **stored,
         "options": json.loads(schedule.options),
+        "watched": [asdict(one) for one in watched_by(schedule)],
+        "outcome": outcome_of(schedule),
+        "last": last_in_words(schedule, language, time.time()),
+        "approval": json.loads(schedule.approval) if schedule.approval else None,
         "message": schedule.message or None,
         "instant": utc(schedule.instant) if active else None,
         "next_at": utc(schedule.next_at) if active else None,

@@ -10,21 +10,31 @@ import trio
 from typing_extensions import override
 
 from actors import ActorError, ActorRef
+from rumi.agent.permissions.rights import RightsError
+from rumi.agent.permissions.standing import ToolVersion
 from rumi.chats.commands import ChatCommand
 from rumi.chats.hub import Hub
 from rumi.chats.people.people import People
+from rumi.chats.services import CommandReply
 from rumi.errors import RumiError, UsageError
 from rumi.platform.chat_ids import ChatIds
 from rumi.platform.config.schema import GroupSection, SchedulesSection
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.texts import schedules as schedule_texts
+from rumi.platform.texts import standing as standing_texts
+from rumi.platform.texts.tasks import shortly
 from rumi.platform.texts.translation import error_text
 from rumi.store.journal.records import Fired, Firing, Incoming, ScheduleRecord, TaskRecord
 from rumi.store.journal.schedules import fire_schedules
 from rumi.store.journal.transaction import JournalMessage
-from rumi.tasks.schedules.firing import MakeTask, in_words, next_in_words, research_of, work
+from rumi.tasks.schedules.approvals import approval_words
+from rumi.tasks.schedules.checking import Checks
+from rumi.tasks.schedules.firing import MakeTask, in_words, last_in_words, next_in_words, research_of, work
+from rumi.tasks.schedules.snoozing import snooze_command
+from rumi.tasks.schedules.sources import WatchSources
 from rumi.tasks.schedules.stored import StoredSchedules, bot_of
 from rumi.tasks.schedules.times import NotATime, QuietHours, quiet_hours
+from rumi.tasks.schedules.watched import runs_commands, watches
 from rumi.tasks.schedules.when import read_when_and_text
 from rumi.tasks.tasks import Tasks
 from rumi.texts import Language, gettext
@@ -46,7 +56,8 @@ class ScheduleServices:
     is None if there are no bots. `has_bot` returns True for the name of a bot. `stays` means that this
     process keeps running without attached clients. `group_of` returns the settings of the group of a chat.
     `admins` returns the chats of the people who are told that nothing can be delivered to a chat any more;
-    they are told in `language`.
+    they are told in `language`. `sources` read what schedules watch; None if nothing can be watched.
+    `version_of` returns the accepted description of another program's tool.
     """
 
     journal: ActorRef[JournalMessage]
@@ -63,20 +74,64 @@ class ScheduleServices:
     people: People = field(default_factory=People)
     group_of: Callable[[str], GroupSection] = lambda chat: GroupSection()
     admins: Callable[[str], Sequence[str]] = lambda chat: ()
+    version_of: Callable[[str], ToolVersion | None] = lambda name: None
     language: Language = "en"
+    sources: WatchSources | None = None
 
 
 class Schedules(StoredSchedules):
-    """Adds and fires schedules. `next_at` is the next known fire time, in seconds since 1970."""
+    """Adds and fires schedules. `next_at` is the next known fire time, in seconds since 1970.
+
+    `changed_at` is the time at which a check has last begun work.
+    """
 
     def __init__(self, services: ScheduleServices) -> None:
-        super().__init__(services.journal.ask, services.limits, services.now, services.has_bot)
+        super().__init__(
+            services.journal.ask, services.limits, services.now, services.has_bot, services.version_of
+        )
         self.services = services
         self.next_at = float("inf")
+        self.changed_at = float("-inf")
         self.to_look = trio.Event()
         self.fired = trio.Event()
         self.taken_over = False
         self._firing = trio.Lock()
+        self.checks = Checks(services, self.checked, self.task_of, self._checked)
+
+    @override
+    def checked(self, new: ScheduleRecord) -> ScheduleRecord:
+        """Return a schedule unchanged if it can start its work; see `StoredSchedules.checked`."""
+        if runs_commands(super().checked(new)):
+            self._check_commands(new)
+        return new
+
+    def _check_commands(self, schedule: ScheduleRecord) -> None:
+        """Raise a `RumiError` if the person of a schedule may not run commands, or not this one."""
+        rights = self.services.people.of_schedule(schedule).rights
+        if not rights.may_use("bash"):
+            what = gettext(schedule.language, "commands")
+            raise RightsError(
+                "The role {role} does not allow {what}.", "Ask an admin.", role=rights.role, what=what
+            )
+        if schedule.kind == "run" and self.services.sources is not None:
+            self.services.sources.policy_of(schedule.chat).parse(schedule.text)
+
+    @override
+    async def first_read(self, new: ScheduleRecord) -> ScheduleRecord:
+        """Return a new schedule with the first reading of what it watches.
+
+        Raises:
+            RumiError: It cannot be read.
+        """
+        return replace(new, checked=await self.checks.first_reading(new)) if watches(new) else new
+
+    def _checked(self, firing: Firing | None, fired: Fired, told: Incoming | None) -> None:
+        """Deliver what a check has stored."""
+        if firing is not None:
+            self.changed_at = self.services.now()
+            self._deliver(firing, fired)
+        if told is not None:
+            self.services.wake(told)
 
     @override
     def quiet_of(self, chat: str) -> QuietHours | None:
@@ -90,13 +145,18 @@ class Schedules(StoredSchedules):
 
     # For chats
 
-    async def command(self, message: Incoming, language: Language, command: ChatCommand) -> str:
-        """Execute `/remind WHEN TEXT`, `/schedules` or `/timezone ZONE`; return the reply."""
+    async def command(
+        self, message: Incoming, language: Language, command: ChatCommand
+    ) -> str | CommandReply:
+        """Execute `/remind WHEN TEXT`, `/schedules`, `/snooze WHEN` or `/timezone ZONE`; return the reply."""
         owner = self.services.ids.owner_of(message.chat)
         try:
             match command.name:
                 case "remind":
                     return await self._remind(message, language, owner, command.rest)
+                case "snooze":
+                    ask = self.services.journal.ask
+                    return await snooze_command(self, ask, owner, message, language, command.rest)
                 case "timezone":
                     return await self._timezone(language, owner, command.rest)
                 case _:
@@ -152,17 +212,42 @@ class Schedules(StoredSchedules):
             case "run" if id:
                 await self.run(id, owner, message.id)
                 return schedule_texts.schedule_changed(language, id, "run")
+            case "approve" if id:
+                schedule = await self.show(id, owner)
+                return approval_words(language, schedule, self.approvals.valid(schedule))
+            case "revoke" if id:
+                await self.approvals.revoke(id, owner)
+                return standing_texts.revoked(language, id)
+            case "edit" if (edited := _numbered_text(number)) is not None:
+                return await self._edit(message, language, owner, *edited)
             case "delete" if id:
                 await self.delete(id, owner)
                 return schedule_texts.schedule_changed(language, id, "delete")
             case _:
                 return schedule_texts.schedule_usage(language)
 
-    def list_in_words(self, schedules: tuple[ScheduleRecord, ...], language: Language) -> str:
-        """Return a list of schedules in Markdown."""
+    async def _edit(self, message: Incoming, language: Language, owner: str, id: int, text: str) -> str:
+        people = self.services.people
+
+        def may(schedule: ScheduleRecord) -> bool:
+            return people.may_approve(people.of(message), schedule)
+
+        schedule, ended = await self.edit(id, owner, text, may)
+        return standing_texts.edited(language, id, shortly(schedule.text), ended=ended)
+
+    def list_in_words(
+        self, schedules: tuple[ScheduleRecord, ...], language: Language, *, reasons: bool = True
+    ) -> str:
+        """Return a list of schedules in Markdown; with `reasons`, it has text from outside."""
         return schedule_texts.schedule_list(
             language,
-            [(s.id, s.kind, s.state, s.reason, next_in_words(s, language), s.text) for s in schedules],
+            [
+                (
+                    *(s.id, s.kind, s.state, s.reason, next_in_words(s, language), s.text),
+                    last_in_words(s, language, self.services.now(), reasons=reasons),
+                )
+                for s in schedules
+            ],
         )
 
     def understood(self, schedule: ScheduleRecord, language: Language) -> str:
@@ -218,12 +303,26 @@ class Schedules(StoredSchedules):
         async with self._firing:
             done = await self.services.journal.ask(fire_schedules(firings))
             for firing, fired in zip(firings, done, strict=True):
-                if fired.task is not None:
-                    self.services.tasks.begun(fired.task)
-                if fired.message is not None:
-                    self.services.wake(fired.message)
-                self._note(firing, fired)
+                self._deliver(firing, fired)
         return done
+
+    def _deliver(self, firing: Firing, fired: Fired) -> None:
+        if fired.task is not None:
+            self.services.tasks.begun(fired.task)
+        if fired.message is not None:
+            self.services.wake(fired.message)
+        self._note(firing, fired)
+
+    @override
+    async def _set(self, schedule: ScheduleRecord, *, paused: bool) -> ScheduleRecord:
+        self.checks.cancel(schedule.id)
+        return await super()._set(schedule, paused=paused)
+
+    @override
+    async def delete(self, id: int, owner: str | None, turn: str = "") -> None:
+        """Delete a schedule, and cancel its check; see `StoredSchedules.delete`."""
+        await super().delete(id, owner, turn)
+        self.checks.cancel(id)
 
     @override
     async def pause_all(self) -> int:
@@ -231,6 +330,7 @@ class Schedules(StoredSchedules):
 
         When this returns, the messages and tasks of all earlier firings have been delivered.
         """
+        self.checks.cancel()
         async with self._firing:
             return await super().pause_all()
 
@@ -275,6 +375,13 @@ class Schedules(StoredSchedules):
 def _number(text: str) -> int:
     text = text.strip().removeprefix("#")
     return int(text) if text.isdecimal() and len(text) <= 18 else 0
+
+
+def _numbered_text(said: str) -> tuple[int, str] | None:
+    """Parse a schedule's number and a text; None if one of them is missing."""
+    first, _, text = said.strip().partition(" ")
+    id = _number(first)
+    return (id, text.strip()) if id and text.strip() else None
 
 
 def _no_message(now: float) -> int:

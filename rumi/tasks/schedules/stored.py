@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
+from rumi.agent.permissions.standing import ToolVersion
 from rumi.errors import RumiError, UsageError
 from rumi.platform.chat_ids import LOCAL
 from rumi.platform.config.schema import SchedulesSection
@@ -26,8 +27,11 @@ from rumi.store.journal.schedules import (
     set_zone,
     zone_of,
 )
+from rumi.store.journal.standing import language_of_chat
+from rumi.tasks.schedules.approvals import Approvals
 from rumi.tasks.schedules.firing import in_words
 from rumi.tasks.schedules.times import NotATime, QuietHours, following, named_zone, quiet_hours
+from rumi.tasks.schedules.watched import watches, watches_of
 from rumi.tasks.schedules.when import After, Every, When, meant
 from rumi.texts import Language
 
@@ -59,8 +63,10 @@ class StoredSchedules:
         limits: SchedulesSection | None = None,
         now: Callable[[], float] = time.time,
         has_bot: Callable[[str], bool] = lambda name: False,
+        version_of: Callable[[str], ToolVersion | None] = lambda name: None,
     ) -> None:
         self._ask = ask
+        self.approvals = Approvals(ask, self.show, now, version_of)
         self._has_bot = has_bot
         self._limits = limits or SchedulesSection()
         self._quiet = quiet_hours(self._limits.quiet)
@@ -75,6 +81,11 @@ class StoredSchedules:
         name = bot_of(new)
         if new.kind == "bot" and not self._has_bot(name):
             raise UsageError("Unknown bot {name}.", "Look at the list: rumi bot list", name=f"{name[:80]!r}")
+        watches_of(json.loads(new.options))
+        return new
+
+    async def first_read(self, new: ScheduleRecord) -> ScheduleRecord:
+        """Return a new schedule as it is: what it watches is read when a daemon runs."""
         return new
 
     async def add(self, new: ScheduleRecord, when: When, zone: str = "") -> ScheduleRecord:
@@ -88,14 +99,7 @@ class StoredSchedules:
                 owner's time zone is unknown.
             RumiError: The owner has too many schedules.
         """
-        if not new.text.strip():
-            raise UsageError("The text is empty.", "Write what you want to be reminded of, or have done.")
-        if len(new.text) > MOST_CHARS:
-            raise UsageError(
-                "The text is longer than {most_chars} characters.",
-                "Write a shorter one.",
-                most_chars=MOST_CHARS,
-            )
+        check_text(new.text)
         now, zone = self._now(), zone or await self.zone_of(new.owner)
         asked_at = min(new.asked_at or now, now)  # not in the future: the sender's clock may be wrong
         said = "" if isinstance(when, After) else when.zone
@@ -105,6 +109,10 @@ class StoredSchedules:
             )
         zone = zone or said or "UTC"
         cron = when.cron if isinstance(when, Every) else ""
+        if watches(new) and not cron:
+            raise UsageError(
+                "A schedule that watches something needs a recurrence.", 'For example "every 15 minutes".'
+            )
         zone = said if cron and said else zone
         try:
             instant = following(cron, zone, now) if isinstance(when, Every) else meant(when, zone, asked_at)
@@ -121,6 +129,8 @@ class StoredSchedules:
         most = self._limits.max_per_owner
         stored = await self._ask(add_schedule(schedule, most, mine, users))
         if stored is None:
+            if mine == 0:
+                raise RumiError("The role of this chat's person allows no schedules.", "Ask an admin.")
             most = most if mine is None else min(most, mine)
             raise RumiError(
                 "There are {most} schedules already.", "Delete one first: /schedules lists them.", most=most
@@ -139,9 +149,34 @@ class StoredSchedules:
         """
         return None, ()
 
-    async def listed(self, owner: str | None, limit: int = 1000) -> tuple[ScheduleRecord, ...]:
-        """Return the schedules of an owner, or of all owners, with done schedules last."""
-        return await self._ask(list_schedules(owner, limit))
+    async def listed(
+        self, owner: str | None, limit: int = 1000, chat: str = ""
+    ) -> tuple[ScheduleRecord, ...]:
+        """Return the schedules of an owner, or of all owners, with done schedules last.
+
+        With a `chat`, only its schedules.
+        """
+        return await self._ask(list_schedules(owner, limit, chat))
+
+    async def language_of(self, chat: str) -> str:
+        """Return the language in which people last wrote in a chat; empty if nobody has written there."""
+        return await self._ask(language_of_chat(chat))
+
+    async def edit(
+        self, id: int, owner: str | None, text: str, may: Callable[[ScheduleRecord], bool] = lambda one: True
+    ) -> tuple[ScheduleRecord, bool]:
+        """Replace a schedule's text; return the schedule, and True if a standing approval has ended.
+
+        Raises:
+            UsageError: The schedule is unknown or done, or the text is empty or too long.
+            RumiError: `may` returns False: the schedule runs with the rights of another person.
+        """
+        check_text(text)
+        if not may(await self.show(id, owner)):
+            raise RumiError(
+                "Schedule {id} is somebody else's.", "Only they or an admin can change it.", id=id
+            )
+        return await self.approvals.edit(id, owner, text)
 
     async def show(self, id: int, owner: str | None) -> ScheduleRecord:
         """Return a schedule.
@@ -251,6 +286,20 @@ class StoredSchedules:
 
     def changed(self) -> None:
         """Do nothing. `Schedules` overrides this method to wake its clock when a schedule has changed."""
+
+
+def check_text(text: str) -> None:
+    """Check the text of a schedule.
+
+    Raises:
+        UsageError: The text is empty or too long.
+    """
+    if not text.strip():
+        raise UsageError("The text is empty.", "Write what you want to be reminded of, or have done.")
+    if len(text) > MOST_CHARS:
+        raise UsageError(
+            "The text is longer than {most_chars} characters.", "Write a shorter one.", most_chars=MOST_CHARS
+        )
 
 
 def _over(instant: float, asked_at: float, now: float, zone: str, language: Language) -> UsageError:

@@ -1,5 +1,6 @@
 """Tools with which a chat's model sets reminders and schedules. Times are typed arguments, never guessed."""
 
+import json
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
@@ -15,9 +16,11 @@ from rumi.platform.texts import schedules as schedule_texts
 from rumi.store.journal.records import ScheduleKind, ScheduleRecord
 from rumi.tasks.schedules.schedules import Schedules
 from rumi.tasks.schedules.times import NotATime, checked_cron
+from rumi.tasks.schedules.watched import watched_by
 from rumi.tasks.schedules.when import MOST_MINUTES, After, Every, On, When, read_when
 from rumi.texts import Text
 
+IF_CHANGED: Final = "if_changed"
 _NUMBER: Final = re.compile(r"\d{1,9}(?:\.\d{1,6})?")
 _TEXT: Final = {"type": "string"}
 _WHEN: Final = {
@@ -42,6 +45,10 @@ SCHEDULE: Final = ToolSpec(
             "in_minutes": {"type": "integer"},
             "cron": _TEXT,
             "research": {"type": "boolean"},
+            "if_changed": {
+                "type": "string",
+                "description": "URL: only after a change of its page; needs cron",
+            },
         },
         "required": ["prompt"],
     },
@@ -107,7 +114,8 @@ class RemindTool(_ScheduleTool):
             return None
         times = {name: str(arguments[name]) for name in ("at", "in_minutes", "cron") if arguments.get(name)}
         research = {"research": "true"} if self.kind(arguments) == "research" else {}
-        details = {**times, **research, self.words: text}
+        page = {"url": url} if (url := arguments.get(IF_CHANGED)) and isinstance(url, str) else {}
+        details = {**page, **times, **research, self.words: text}
         return Question("schedule", details, () if isinstance(when, Every) else (text,))
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
@@ -125,12 +133,22 @@ class RemindTool(_ScheduleTool):
                 ),
             )
         new = replace(self._present(), kind=self.kind(arguments), text=text)
-        schedules = self._schedules()
+        schedules, url = self._schedules(), arguments.get(IF_CHANGED) if self.spec is SCHEDULE else None
+        if url:
+            # A page only: files and commands are watched by those who may run commands themselves.
+            if not isinstance(url, str) or not url.startswith(("http://", "https://")):
+                return ToolResult(False, Text("schedule takes `if_changed` as a URL"))
+            if not isinstance(when, Every):
+                return ToolResult(False, Text("schedule takes `if_changed` only with `cron`"))
+            new = replace(new, options=json.dumps({IF_CHANGED: [url]}))
         try:
-            stored = await schedules.add(schedules.checked(new), when)
+            stored = await schedules.add(await schedules.first_read(schedules.checked(new)), when)
         except RumiError as error:
             return ToolResult(False, f"{error.message} {error.advice}")
-        return ToolResult(True, schedules.understood(stored, new.language))
+        said = [schedules.understood(stored, new.language)]
+        # The title of a page is not told to the model: it is text from outside.
+        said += [schedule_texts.watching(new.language, one.what, "", one.chars) for one in watched_by(stored)]
+        return ToolResult(True, "\n".join(said))
 
 
 class ScheduleTool(RemindTool):
@@ -155,7 +173,9 @@ class ListSchedulesTool(_ScheduleTool):
         present, schedules = self._present(), self._schedules()
         listed = await schedules.listed(present.owner)
         tainted = any(schedule.tainted for schedule in listed)
-        return ToolResult(True, schedules.list_in_words(listed, present.language), tainted=tainted)
+        # Without the reasons of silent ends and of failures, which other turns and servers wrote.
+        words = schedules.list_in_words(listed, present.language, reasons=False)
+        return ToolResult(True, words, tainted=tainted)
 
 
 class CancelScheduleTool(_ScheduleTool):

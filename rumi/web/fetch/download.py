@@ -43,6 +43,11 @@ class FetchLimits:
     At most `at_once` fetches run, `per_host` of them from one host and `per_chat` for one chat. The limits
     `reading_…` and `searches_…` do the same for reading pages and for searches. At most `waiting_per_chat`
     requests of a chat wait for each of these limits.
+
+    Downloads of files have limits of their own, `saving_…`. Such a download has broken if nothing arrives
+    within `stall_s`, or less than `pace_bytes` within `pace_s`. After a break it is tried again, with
+    `pause_s` before the second try and twice as long before each further one. All tries together are at most
+    `tries`, and take at most `saving_s`.
     """
 
     timeout_s: float = 10
@@ -61,6 +66,14 @@ class FetchLimits:
     searches_per_chat: int = 4
     waiting_per_chat: int = 64
     wait_s: float = 60
+    saving_at_once: int = 8
+    saving_per_chat: int = 2
+    saving_s: float = 1800
+    stall_s: float = 30
+    pace_s: float = 60
+    pace_bytes: int = 64 * 1024
+    tries: int = 6
+    pause_s: float = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +284,7 @@ def _unicode(header: str) -> str:
         return header
 
 
-def on_the_way(error: FetchError, where: str) -> FetchError:
+def on_the_way(error: FetchError, where: str, *, answered: bool = True) -> FetchError:
     """Return an error that also names the redirect at which the given error happened."""
     kind = FetchRefused if isinstance(error, FetchRefused) else FetchError
-    return kind(f"{where}: {error.message}", error.advice, answered=True)
+    return kind(f"{where}: {error.message}", error.advice, answered=answered)

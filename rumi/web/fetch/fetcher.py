@@ -19,7 +19,18 @@ from rumi.web.fetch.body import STEP_BYTES, PartialBody
 from rumi.web.fetch.cache import Cache
 from rumi.web.fetch.download import Download, Downloader, FetchLimits
 from rumi.web.fetch.headers import Headers
-from rumi.web.messages import Fetch, FetchError, Page, PageText, SearchResults, SearchWeb, WebMessage
+from rumi.web.fetch.saving import FileSaver
+from rumi.web.messages import (
+    Fetch,
+    FetchError,
+    Page,
+    PageText,
+    Save,
+    Saved,
+    SearchResults,
+    SearchWeb,
+    WebMessage,
+)
 from rumi.web.readers.pages.kinds import SNIFFED_BYTES, looks_like
 from rumi.web.readers.pages.readers import Readers
 from rumi.web.refresh import refresh_url
@@ -35,7 +46,7 @@ ELSEWHERE_S: Final = 60.0
 
 
 class Fetcher(Actor[WebMessage]):
-    """Fetches pages and searches the web; see `Fetch` and `SearchWeb`.
+    """Fetches pages, searches the web and downloads files; see `Fetch`, `SearchWeb` and `Save`.
 
     `network` must be a `GuardedNetwork`, because this actor does not check addresses again. `tls` has the
     trusted certificates; by default, httpx's certificates are trusted. If `tabstack` is not None, it reads
@@ -59,10 +70,12 @@ class Fetcher(Actor[WebMessage]):
         self._search = search
         self._tabstack = tabstack
         self._downloader = Downloader(network, Tls(tls).context, self._limits)
+        self._saver = FileSaver(network, Tls(tls).context, self._limits)
         at = self._limits
         self._fetching = self._turns(at.at_once, at.per_chat, at.per_host)
         self._reading = self._turns(at.reading_at_once, at.reading_per_chat)
         self._searching = self._turns(at.searches_at_once, at.searches_per_chat)
+        self._saving = self._turns(at.saving_at_once, at.saving_per_chat, at.per_host)
         self._cache = Cache()
 
     def _turns(self, at_once: int, per_chat: int, per_host: int | None = None) -> FairLimiter:
@@ -88,10 +101,16 @@ class Fetcher(Actor[WebMessage]):
         """Return search results. On cancellation, leaves no connection, no process and no slot."""
         return await _settled(partial(self._find, message))
 
+    @answers(Save)
+    async def save(self, message: Save) -> Saved:
+        """Download a file. On cancellation, leaves no connection and no slot of a limiter."""
+        return await _settled(partial(self._save, message))
+
     def activity(self) -> str:
-        """Return the numbers of running and waiting fetches, and of running searches."""
-        fetching, searches = self._fetching, self._searching.running
-        return f"{fetching.running} fetching, {fetching.waiting} waiting, {searches} searching"
+        """Return the numbers of running and waiting fetches, of running searches, and of downloads if any."""
+        fetching, searches, saving = self._fetching, self._searching.running, self._saving.running
+        downloads = f", {saving} downloading" if saving else ""
+        return f"{fetching.running} fetching, {fetching.waiting} waiting, {searches} searching{downloads}"
 
     def metrics(self) -> Mapping[str, object]:
         """Return the numbers of running fetches, readings and searches, and of waiting fetches."""
@@ -102,6 +121,11 @@ class Fetcher(Actor[WebMessage]):
             "searching": self._searching.running,
         }
 
+    async def _save(self, message: Save) -> Saved:
+        target = parse_target(message.url)
+        async with self._saving.turn(message.chat, target.host) as turn:
+            return await self._saver.save(message, target, partial(self._saving.move, turn))
+
     async def _find(self, message: SearchWeb) -> SearchResults:
         async with self._searching.turn(message.chat):
             return await self._search(message)
@@ -109,7 +133,8 @@ class Fetcher(Actor[WebMessage]):
     async def _fetch(self, message: Fetch) -> Page:
         target = parse_target(message.url)
         key = f"{target.page} whole" if message.whole else target.page  # unambiguous: a URL has no space
-        if message.method == "GET" and (page := self._cache.get(key)) is not None:
+        cached = message.method == "GET" and not message.fresh
+        if cached and (page := self._cache.get(key)) is not None:
             await trio.lowlevel.checkpoint()
             return page
         async with self._fetching.turn(message.chat, target.host) as turn:
@@ -153,6 +178,7 @@ class Fetcher(Actor[WebMessage]):
             status=answer.status,
             media_type=answer.headers.media_type,
             redirects=download.redirects,
+            broken_off=body is not None and body.broken_off,
         )
         if body is None:
             return replace(page, described=describe_head(answer.headers)), ""

@@ -11,7 +11,7 @@ from rumi.agent.mcp.servers import try_once
 from rumi.platform.redact import Redactor
 from tests.agent.mcp.world import fake, house, until
 
-NETWORK = "[mcp.fake] network = true"
+NETWORK = "rumi mcp allow fake --network"
 MODULE = "Install it where the server is installed"
 VARIABLE = "It needs the variable {0}. Set it with: rumi config set {0} -."
 STDIO = "Give it an argument such as stdio"
@@ -89,8 +89,8 @@ def test_a_failure_comes_with_advice(line: str, advice: str) -> None:
 
 def test_advice_fits_the_servers_settings() -> None:
     unresolved = ("socket.gaierror: [Errno -2] Name or service not known",)
-    assert "network = true" not in str(advice_on(fake(network=True), unresolved))
-    assert "network = true" not in str(advice_on(fake(sandbox=False), unresolved))
+    assert "--network" not in str(advice_on(fake(network=True), unresolved))
+    assert "--network" not in str(advice_on(fake(sandbox=False), unresolved))
     folder = ("PermissionError: [Errno 13] Permission denied: '/srv/a/b'",)
     assert "paths" not in str(advice_on(fake(sandbox=False), folder))
     assert "paths" not in str(advice_on(fake(paths=("/srv/a",)), folder))

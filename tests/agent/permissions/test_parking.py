@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import trio
 
-from rumi.agent.permissions.parking import MOST_WAITING, ParkedCalls
+from rumi.agent.permissions.parking import MOST_WAITING, ParkedCalls, always_in, answers_in
 from rumi.agent.tool import Question
 from rumi.store.journal.records import Parked
 
@@ -44,6 +44,7 @@ def parked(*states: str) -> list[Parked]:
         ("yes", ["waits", "waits", "waits"]),
         ("yes 4", ["waits", "waits", "waits"]),
         ("yes 1 please", ["waits", "waits", "waits"]),
+        ("yes 1 always", ["waits", "waits", "waits"]),
         ("I said no 1", ["waits", "waits", "waits"]),
         ("yes1", ["waits", "waits", "waits"]),
         ("", ["waits", "waits", "waits"]),
@@ -122,3 +123,25 @@ async def test_what_waits_is_bounded() -> None:
     assert "too much waits" in said
     assert "more than 12000 characters" in await ParkedCalls([], ParkedStore()).park("x" * 12_001, "May I?")
     assert len(calls.all) == MOST_WAITING
+
+
+@pytest.mark.parametrize(
+    ("said", "answers", "always"),
+    [
+        ("yes 1 always", {1: "allowed"}, (1,)),
+        ("sí 1 2 siempre", {1: "allowed", 2: "allowed"}, (1, 2)),
+        ("yes 1 sempre no 2", {1: "allowed", 2: "refused"}, (1,)),
+        ("yes 1 yes 2 always", {1: "allowed", 2: "allowed"}, (2,)),
+        ("YES 1 ALWAYS.", {1: "allowed"}, (1,)),
+        ("yes 1 always no 1", {1: "refused"}, ()),
+        ("no 1 always", {}, ()),
+        ("yes always", {}, ()),
+        ("yes 1 alwaysno 2", {}, ()),
+        ("always", {}, ()),
+    ],
+)
+def test_an_answer_says_which_calls_are_for_every_run(
+    said: str, answers: dict[int, str], always: tuple[int, ...]
+) -> None:
+    assert answers_in(said) == answers
+    assert always_in(said) == always

@@ -101,8 +101,14 @@ KINDS: dict[str, tuple[Callable[[], Question], tuple[str, ...]]] = {
     ),
     "remind": (lambda: _made(_bare(RemindTool), text=LONG, in_minutes=5), ("END", "5")),
     "schedule": (
-        lambda: _made(_bare(ScheduleTool), prompt=LONG, cron="0 9 * * 1", research=True),
-        ("END", "0 9 * * 1", "true"),
+        lambda: _made(
+            _bare(ScheduleTool),
+            prompt=LONG,
+            cron="0 9 * * 1",
+            research=True,
+            if_changed=f"https://watched.example/{'y' * 900}LAST",
+        ),
+        ("END", "0 9 * * 1", "true", "https://watched.example/", "LAST"),
     ),
     "unschedule": (lambda: _made(_bare(CancelScheduleTool), id=77), ("77",)),
     "research": (

@@ -55,7 +55,7 @@ def test_every_command_is_an_admins_and_each_has_a_rule_for_guests() -> None:
     here = {name for name in COMMAND_NAMES if may_do(GUEST, name, group=True)}
     everywhere = {"start", "help", "stop", "queue", "status", "retry", "continue", "usage", "whoami", "allow"}
     private = {"new", "reset", "undo", "forget_everything"}
-    assert (mine, mine - here) == (everywhere | private | {"memory", "recall", "voice"}, private)
+    assert (mine, mine - here) == (everywhere | private | {"memory", "recall", "voice", "list"}, private)
     assert not any(may_do(NOBODY, name) for name in COMMAND_NAMES)
     assert not may_do(GUEST, "a_command_of_tomorrow")
     assert may_do(GUEST, "voice", "on")

@@ -9,7 +9,8 @@ from rumi.app.settings import MOST_PROMPT_CHARS, prompts_of
 from rumi.cli.doctor.settings import prompts as check
 from rumi.errors import ConfigError
 from rumi.platform.home import Home
-from runner.programs import CORE, WORK, Selection
+from runner.fonts import PLACE
+from runner.programs import CORE, OFFICE, WORK, Selection
 
 
 @pytest.fixture
@@ -77,3 +78,14 @@ def test_a_file_that_cannot_replace_words_is_an_error(
     with pytest.raises(ConfigError, match=told):
         prompts_of(home)
     assert check(home).verdict == "failure"
+
+
+def test_a_sandbox_with_the_office_packages_says_how_to_make_documents() -> None:
+    prompts = Prompts(built_in())
+    told = prompts.instructions((*CORE, *WORK, *OFFICE), 30)
+    assert f"{PLACE}; DejaVuSans.ttf" in told
+    assert all(name in told.lower() for name in OFFICE)
+    for lacking in ((*CORE, *WORK), (*CORE, *WORK, *OFFICE[1:])):
+        assert str(PLACE) not in prompts.instructions(lacking, 30)
+    assert Prompts({**built_in(), "office": ""}).instructions((*CORE, *WORK, *OFFICE), 30)
+    assert prompts.form("office") == ""

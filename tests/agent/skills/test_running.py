@@ -65,7 +65,8 @@ async def run(
 ) -> str:
     chat = chat or Chat()
     runner = CodeRunner(TrustedSkills(tmp_path / "skills-trusted.json"), Threads(), own_s=own_s)
-    return await runner.run(SkillRun(skill, skill_input, "cli", tmp_path, "en"), chat.call, chat.model)
+    job = SkillRun(skill, skill_input, "cli", tmp_path, "en")
+    return (await runner.run(job, chat.call, chat.model)).text
 
 
 async def fails(tmp_path: Path, skill: Skill, *, own_s: float = 20.0, chat: Chat | None = None) -> str:

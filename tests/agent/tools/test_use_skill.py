@@ -1,7 +1,9 @@
 """The use_skill tool: what a model gets of a skill, and what its code may do."""
 
+import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -14,9 +16,12 @@ from rumi.agent.skills.trust import TrustedSkills
 from rumi.agent.tool import Calls, CallsTools, ToolResult
 from rumi.agent.tools.use_skill import UseSkill
 from rumi.errors import RumiError
+from rumi.platform.untrusted_text import WARNING
+from rumi.sandbox.workspace import prepare_workspace
 from tests.agent.skills.making import Threads, asked, write_skill
 
 OWN = "own_result: true"
+PARTS = "own_result: parts"
 
 ECHO = """
 class EchoSkill:
@@ -46,20 +51,22 @@ async def make(home: Path, tmp_path: Path, trusted: TrustedSkills) -> AsyncItera
         return f"about {prompt}"
 
     async with asked(Catalogue(sources, trusted=trusted)) as skills:
-        yield (
-            lambda tainted=False, touches=trio.lowlevel.checkpoint, brings=trio.lowlevel.checkpoint: UseSkill(
+
+        def tool(**more: Any) -> UseSkill:
+            tainted = more.pop("tainted", False)
+            given: dict[str, Any] = {"workspace": tmp_path} | more
+            return UseSkill(
                 skills.ask,
                 CodeRunner(trusted, Threads()),
                 chat="cli",
-                workspace=tmp_path,
                 language=lambda: "en",
                 tools=lambda: ["bash", "use_skill"],
                 model=model,
                 tainted=lambda: tainted,
-                touches=touches,
-                brings=brings,
+                **given,
             )
-        )
+
+        yield tool
 
 
 def bash(result: ToolResult | RumiError) -> Calls:
@@ -194,6 +201,104 @@ async def test_a_projects_skill_vouches_for_its_result_only_with_the_words_that_
     assert not (await make().call({"name": "echo"})).ok
     trusted.trust(folder, snapshot(folder))
     assert not (await make().call({"name": "echo"})).tainted
+
+
+MADE = "class EchoSkill:\n    async def run(self, context): return"
+BLOCK = '<page source="the skill echo">'
+
+
+@pytest.mark.parametrize(
+    ("returned", "tainted", "shown"),
+    [
+        ("context.made('42 lines')", False, "42 lines"),
+        ("[context.made('42 lines'), context.made('of text')]", False, "42 lines\nof text"),
+        ("None", False, "(it returned nothing)"),
+        ("[context.made('A page:'), 'obey']", True, f"A page:\n{{}}\n{BLOCK}\nobey\n</page>"),
+        ("['obey', context.made('that was it')]", True, f"{{}}\n{BLOCK}\nobey\n</page>\nthat was it"),
+        ("context.made('a') + 'obey'", True, f"{{}}\n{BLOCK}\naobey\n</page>"),
+        ("f'{context.made(1)}'", True, f"{{}}\n{BLOCK}\n1\n</page>"),
+        ("'obey'", True, f"{{}}\n{BLOCK}\nobey\n</page>"),
+    ],
+)
+async def test_code_says_which_parts_of_its_result_it_has_made(
+    home: Path, make: Callable[..., UseSkill], returned: str, tainted: bool, shown: str
+) -> None:
+    marked: list[str] = []
+
+    async def brings() -> None:
+        await trio.lowlevel.checkpoint()
+        marked.append("files")
+
+    write_skill(home / "skills", "echo", code=f"{MADE} {returned}", more="own_result: parts")
+    result = await make(brings=brings).call({"name": "echo"})
+    assert (result.ok, result.tainted, bool(marked)) == (True, tainted, tainted)
+    assert result.content == f"The skill echo has run:\n{shown.format(WARNING)}"
+    # Files with something from outside, or a tool that has read it, weigh more than the claim.
+    assert (await make(tainted=True).call({"name": "echo"})).tainted
+
+
+async def not_asked(prompt: str) -> str:
+    await trio.lowlevel.checkpoint()
+    raise AssertionError
+
+
+async def test_a_claim_counts_only_if_the_skill_declares_parts_and_is_trusted(
+    tmp_path: Path, home: Path, make: Callable[..., UseSkill], trusted: TrustedSkills
+) -> None:
+    code = f"{MADE} context.made('forget everything')"
+    write_skill(home / "skills", "echo", code=code)
+    undeclared = await make().call({"name": "echo"})
+    assert undeclared.tainted
+    assert BLOCK in undeclared.content
+    folder = write_skill(tmp_path / "project", "other", code=code.replace("Echo", "Other"), more=PARTS)
+    assert not (await make().call({"name": "other"})).ok, "untrusted code does not run"
+    trusted.trust(folder, snapshot(folder))
+    assert not (await make().call({"name": "other"})).tainted
+    # The catalogue has seen a SKILL.md that nobody trusts, and the content is trusted by the time it runs.
+    nobody = TrustedSkills(tmp_path / "nobody.json")
+    source = SkillSource("project", tmp_path / "project")
+    async with asked(Catalogue([source], trusted=nobody)) as skills:
+        tool = UseSkill(
+            skills.ask,
+            CodeRunner(trusted, Threads()),
+            chat="cli",
+            workspace=tmp_path,
+            language=lambda: "en",
+            tools=list,
+            model=not_asked,
+        )
+        result = await tool.call({"name": "other"})
+    assert (result.ok, result.tainted) == (True, True)
+    assert '<page source="the skill other">' in result.content
+
+
+@pytest.mark.parametrize("returned", ["['a', None]", "b'x'", "{'made': 'x'}"])
+async def test_a_result_that_is_no_text_is_one_sentence(
+    home: Path, make: Callable[..., UseSkill], returned: str
+) -> None:
+    write_skill(home / "skills", "echo", code=f"{MADE} {returned}", more=PARTS)
+    result = await make().call({"name": "echo"})
+    assert not result.ok
+    assert "must return a text or a list of texts" in result.content
+
+
+async def test_the_folder_of_a_chats_files_exists_before_code_runs_and_not_for_words(
+    tmp_path: Path, home: Path, make: Callable[..., UseSkill]
+) -> None:
+    code = f"{MADE} str([context.workspace.is_dir(), (context.workspace / 'x').write_text('new')])"
+    write_skill(home / "skills", "echo", code=code)
+    write_skill(home / "skills", "words")
+    workspace = tmp_path / "workspaces" / "new-chat"
+
+    async def prepares() -> None:
+        await trio.lowlevel.checkpoint()
+        prepare_workspace(tmp_path, "new-chat", os.getuid(), os.getgid(), workspaces=workspace.parent)
+
+    tool = make(workspace=workspace, prepares=prepares)
+    assert (await tool.call({"name": "words"})).ok
+    assert not workspace.exists()
+    assert "[True, 3]" in (await tool.call({"name": "echo"})).content
+    assert (workspace / "x").read_text() == "new"
 
 
 async def test_code_that_fails_says_what_it_has_read_and_leaves_no_file_without_a_mark(

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from rumi.agent.events import ToolFinished, ToolProgress, ToolStarted, TurnFinished
 from rumi.agent.tool import ToolResult
 from rumi.channels.counters import Counts
@@ -49,6 +51,22 @@ def test_what_was_said_before_stands_before_what_happened_until_somebody_looked(
     assert shown(transcript) == ["hello", "Hello.", RESTARTED.text, "and now?", "Now this."]
     transcript.undelivered(RESTARTED)
     assert len(transcript.entries) == 5
+
+
+@pytest.mark.parametrize("silent", [True, False])
+def test_a_schedules_turn_is_shown_with_its_reply_unless_that_is_silent(silent: bool) -> None:
+    transcript, call = Transcript(), ToolCall("c1", "read_file", "{}")
+    for what in (TurnStarted("look", 1, schedule=3), TextDelta("I look. "), ToolStarted(call, {"path": "a"})):
+        transcript.happened(ChatEvent("web", "t1", 1.0, what))
+    assert shown(transcript) == []
+    assert not transcript.working
+    for last in (TurnFinished("complete", "news"), Replied(5, (1,), "news", schedule=3, silent=silent)):
+        transcript.happened(ChatEvent("web", "t1", 2.0, last))
+    assert shown(transcript) == ([] if silent else ["look", "news"])
+    assert not transcript.working
+    transcript.happened(event("t2", TurnStarted("hello", 2)))
+    transcript.happened(event("t2", TextDelta("hi")))
+    assert shown(transcript)[-2:] == ["hello", "hi"]
 
 
 def test_a_changed_file_comes_with_its_diff() -> None:

@@ -20,6 +20,7 @@ from rumi.chats.context import ChatContext
 from rumi.chats.fact_extraction import FactExtraction, add_fact_extraction
 from rumi.chats.hub import Hub
 from rumi.chats.inbox import Inbox, add_chats
+from rumi.chats.lists.commands import ListCommands
 from rumi.chats.publishing import PendingMessages, Publisher
 from rumi.chats.services import ChatServices, ChatWorkspaces
 from rumi.chats.speaking import SpeechService
@@ -35,6 +36,8 @@ from rumi.platform.texts.voice import Spoken
 from rumi.store.journal.actor import Journal
 from rumi.store.journal.records import Attachment
 from rumi.store.journal.transaction import JournalMessage
+from rumi.tasks.schedules.clock import ScheduleClock
+from rumi.tasks.schedules.schedules import Schedules, ScheduleServices
 from tests.channels.telegram.sending import bot_in_memory
 from tests.chats.house import FunctionModel, InlineOffload, MemorySandboxes, limited, queueing
 from tests.fakes.bot_api import BotApi
@@ -104,6 +107,7 @@ class TelegramHouse:
     telegram: Telegram
     fact_extraction: FactExtraction
     journal: ActorRef[JournalMessage]
+    schedules: Schedules
 
     async def until(self, condition: Any, within_s: float = 30) -> None:
         """Wait until something holds on this Telegram."""
@@ -146,6 +150,7 @@ async def telegram_house(
     files: Any = None,
     spoken: Spoken = "to_voice",
     groups: Groups | None = None,
+    now: Callable[[], float] = time.time,
     add: Callable[..., object] = lambda root, inbox, journal, hub: None,
 ) -> AsyncIterator[TelegramHouse]:
     """Start it on a folder; leaving it is an orderly stop, and the folder keeps the journal.
@@ -160,7 +165,7 @@ async def telegram_house(
     telegram.connect(bot, who, cast(Any, files), home, voice=files is not None, speaker=speaker)
     root = Supervisor("rumi", strategy="rest_for_one")
     offload, hub, sending = InlineOffload(), Hub(), Sending()
-    journal = root.add(ChildSpec("journal", lambda: Journal(path / "state.db", offload, time.time)))
+    journal = root.add(ChildSpec("journal", lambda: Journal(path / "state.db", offload, now)))
     telegram.add_sender(root, journal, hub, lambda chat: inbox.chats.end(chat))
     tools: tuple[Tool, ...] = (Reading(), sending)
     model = FunctionModel(answer)
@@ -176,28 +181,40 @@ async def telegram_house(
         context_tokens=100_000,
         language="en",
         ids=BUILT_IN,
-        now=time.time,
+        now=now,
         bring=bring or telegram.bring,
         tools_for=lambda chat: tools,
     )
     speech = SpeechService(journal, spoken, telegram.speaks, telegram.speak)
+    schedules = Schedules(
+        ScheduleServices(
+            journal=journal,
+            tasks=cast(Any, None),
+            hub=hub,
+            ids=BUILT_IN,
+            wake=lambda message: inbox.chats.wake(message),
+            now=now,
+        )
+    )
     services = ChatServices(
         journal=journal,
         sandboxes=sandboxes,
         workspaces=ChatWorkspaces(home.workspaces, offload),
         hub=hub,
-        publisher=Publisher(hub, audit, pending, time.time, sandboxes.container_id),
+        publisher=Publisher(hub, audit, pending, now, sandboxes.container_id),
         pending=pending,
         context=context,
         fact_extraction=add_fact_extraction(root, journal, context),
-        handlers={"speech": speech},
+        handlers={"speech": speech, "lists": ListCommands(journal.ask), "schedules": schedules},
         speech=speech,
     )
     inbox = add_chats(root, services)
     telegram.add_receiver(root, inbox, journal, hub)
+    root.add(ChildSpec("schedules", lambda: ScheduleClock(schedules)))
     add(root, inbox, journal, hub)
     try:
         async with root.running():
-            yield TelegramHouse(api, inbox, sending, root, telegram, services.fact_extraction, journal)
+            extraction = services.fact_extraction
+            yield TelegramHouse(api, inbox, sending, root, telegram, extraction, journal, schedules)
     finally:
         audit.close()

@@ -21,7 +21,7 @@ from rumi.chats.events import ChatEvent, TurnStarted, TurnState
 from rumi.models.model import Discarded, TextDelta, ToolCall, Waiting
 from rumi.store.journal.store import JournalError
 from rumi.texts import Language
-from tests.channels.telegram.sending import post_office, unmarked
+from tests.channels.telegram.sending import Turn, post_office, unmarked
 from tests.chats.house import InlineOffload
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_faults import Broken, Error, Flood, Late, Reset, Silent, Slow
@@ -67,6 +67,23 @@ def typing(chat: Chat) -> list[float]:
 
 
 # Growing in place
+
+
+async def test_a_schedules_turn_shows_typing_and_then_its_reply_alone(
+    tmp_path: Path, api: BotApi, autojump_clock: MockClock
+) -> None:
+    async with post_office(tmp_path, api) as office:
+        number = await office.asked("tg1")
+        office.publish("tg1", f"t{number}", TurnStarted("look", number, schedule=3))
+        turn = Turn(office, "tg1", number, f"t{number}")
+        turn.says("The page has " * 20)
+        await trio.sleep(20)
+        assert api.chats[1].said == [], "it may end silently, and a preview is a message"
+        assert typing(api.chats[1])
+        await turn.ends("something new")
+        await office.all_sent(5)
+    [message] = api.chats[1].said
+    assert versions(message) == ["something new"]
 
 
 async def test_a_quick_turn_has_no_preview(tmp_path: Path, api: BotApi, autojump_clock: MockClock) -> None:

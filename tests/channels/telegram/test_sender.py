@@ -24,6 +24,7 @@ from tests.fakes.bot_api import TOKEN, BotApi
 from tests.fakes.bot_api_faults import Broken, Error, Flood, Reset, Silent, Slow
 from tests.fakes.telegram_exchange import until
 from tests.fakes.telegram_server import serve_telegram
+from tests.web.readers.files import picture
 
 
 @pytest.fixture
@@ -641,6 +642,33 @@ async def test_a_file_comes_behind_what_was_sent_before_it(
     assert [message.text for message in said] == ["0", "1", "2", "3", "4", "", "behind"]
     assert said[5].document is not None
     assert (said[5].document.name, said[5].document.content) == ("report.pdf", b"%PDF")
+
+
+@pytest.mark.parametrize(
+    ("content", "method"),
+    [
+        pytest.param(picture(640, 480), "sendPhoto", id="a chart"),
+        pytest.param(picture(640, 480, "JPEG"), "sendPhoto", id="a photo"),
+        pytest.param(picture(640, 480, "WEBP"), "sendPhoto", id="webp"),
+        pytest.param(picture(5000, 5000, mode="1"), "sendPhoto", id="the largest"),
+        pytest.param(picture(5001, 5000, mode="1"), "sendDocument", id="too large"),
+        pytest.param(picture(2100, 100, mode="1"), "sendDocument", id="too thin"),
+        pytest.param(picture(64, 64)[:60], "sendDocument", id="broken"),
+        pytest.param(picture(64, 64) + bytes(10 * 1024 * 1024), "sendDocument", id="too many bytes"),
+        pytest.param(picture(64, 64, "GIF", mode="P"), "sendDocument", id="gif"),
+        pytest.param(picture(64, 64, "BMP"), "sendDocument", id="bmp"),
+        pytest.param(b"<svg/>", "sendDocument", id="svg"),
+    ],
+)
+async def test_pictures_are_shown_as_pictures_and_sent_as_files_if_telegram_refuses_them(
+    content: bytes, method: str, tmp_path: Path, api: BotApi, autojump_clock: MockClock
+) -> None:
+    async with post_office(tmp_path, api) as office:
+        await office.sender.ask(DeliverFile("tg1", "chart", content))
+    (sent,) = [message for message in api.chats[1].said if message.document is not None]
+    assert sent.document is not None
+    assert ("sendPhoto" if "photo" in sent.content else "sendDocument") == method
+    assert sent.document.content == content
 
 
 async def test_a_file_that_telegram_does_not_take_is_told(

@@ -11,6 +11,7 @@ from rumi.channels.terminal.plain import PlainView, converse
 from rumi.channels.terminal.session import TerminalSession
 from rumi.channels.terminal.streams import Lines
 from rumi.channels.terminal.words import Reader, help_of_own
+from rumi.chats.events import Replied, TurnStarted
 from rumi.models.model import ToolCall
 from rumi.texts import gettext
 from tests.channels.terminal.scripted import (
@@ -226,6 +227,31 @@ async def test_what_a_person_typed_before_a_question_was_there_is_no_yes_to_it(
     with trio.fail_after(100):
         _, found, _ = await run_lines(chat, Typist((0.0, "ask"), (at, "yes"), (9.0, "")), prompt=Page())
     assert found.splitlines()[0] == answer
+
+
+@pytest.mark.parametrize("silent", [True, False])
+async def test_a_schedules_turn_is_shown_with_its_reply_unless_that_is_silent(
+    autojump_clock: MockClock, silent: bool
+) -> None:
+    chat, output, errors = ScriptedChat({"hello": [finish("hi")]}), Page(), Page()
+    async with trio.open_nursery() as nursery:
+        chat.nursery = nursery
+        session = TerminalSession(chat, PlainView(output, errors, READER), READER)
+        await nursery.start(session.run)
+        for what in (
+            TurnStarted("look", 90, schedule=3),
+            *[step for step in tool("date", "today") if not isinstance(step, float | int | Ask)],
+            finish("news"),
+            Replied(70, (90,), "news", schedule=3, silent=silent),
+        ):
+            chat._publish("t90", what)
+            await trio.sleep(1)
+            assert output.text == "" or isinstance(what, Replied)
+        await session.settled(await session.send("hello"))
+        nursery.cancel_scope.cancel()
+    assert output.text == ("" if silent else "news\n") + "hi\n"
+    assert ("look" in errors.text) is not silent
+    assert "date" not in errors.text, "its steps are not shown"
 
 
 async def test_a_program_hears_only_of_its_own_turns_and_a_person_of_others_too(

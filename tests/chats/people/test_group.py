@@ -5,11 +5,13 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
 from trio.testing import MockClock
 
+from rumi.agent.tools.web_fetch import WebFetch
 from rumi.chats.budgets.meter import Rules
 from rumi.chats.budgets.prices import Price
 from rumi.chats.events import Replied
@@ -81,6 +83,27 @@ async def test_a_model_is_offered_only_the_tools_of_the_speaker(
     }
     reader = {"web_search", "web_fetch", "remember"}
     assert offered == [everything, {"web_search", "web_fetch"}, reader, everything]
+
+
+async def test_a_role_that_may_not_change_files_saves_none_from_the_web(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    offered: list[bool] = []
+
+    async def looks_at_tools(request: ModelRequest, emit: Emit) -> Reply:
+        await trio.lowlevel.checkpoint()
+        fetch = next(tool for tool in request.tools if tool.name == "web_fetch")
+        offered.append("save" in str(fetch.parameters))
+        return Reply("seen")
+
+    async def never(*_: object) -> Any:
+        raise AssertionError("nothing is fetched")
+
+    saving = {"tools_for": lambda view: (WebFetch(never, never),)}
+    async with house(tmp_path, looks_at_tools, people=people(tmp_path), **saving) as home:
+        for user in (BOB, GUS, CAT):
+            await say(home, user, "hello")
+    assert offered == [True, False, False]
 
 
 COMMANDS = (

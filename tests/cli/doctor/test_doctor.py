@@ -14,6 +14,7 @@ from rumi.cli.doctor.check import Check, Examination
 from rumi.cli.doctor.databases import databases
 from rumi.cli.doctor.examining import examine
 from rumi.cli.doctor.online import online
+from rumi.cli.doctor.settings import settings
 from rumi.platform.config.cascade import load_settings
 from rumi.platform.home import Home, UnsafeHome
 from rumi.sandbox.identity import sandbox_user
@@ -386,3 +387,29 @@ async def test_skills_that_are_odd_or_cannot_be_read_are_named(home: Home) -> No
     assert found.verdict == "warning"
     assert "writing/wrong/SKILL.md: it has no front matter" in found.found
     assert "rumi skills list" in found.fix
+
+
+@pytest.mark.parametrize(
+    ("config", "environment", "verdict", "says"),
+    [
+        ('[triggers.a]\nsecret = "$HOOK"', {"HOOK": "x" * 32}, "ok", "127.0.0.1:8443: /triggers/a"),
+        ("[triggers.a]", {}, "ok", "only rumi trigger hands events in: a"),
+        ('[triggers.a]\nsecret = "$HOOK"', {}, "warning", "$HOOK, which is not set"),
+        ('[triggers.a]\nsecret = "$HOOK"', {"HOOK": "hunter2"}, "warning", "is short, and can be guessed"),
+        (
+            '[triggers.a]\nsecret = "$HOOK"\nform = "standard"',
+            {"HOOK": "whsec_%"},
+            "warning",
+            "has to be Base64",
+        ),
+    ],
+)
+def test_triggers_and_their_secrets_are_checked(
+    home: Home, config: str, environment: dict[str, str], verdict: str, says: str
+) -> None:
+    (home.root / "config.toml").write_text(config)
+    (check,) = (
+        one for one in settings(home, load_settings(home.root, environment, {})) if one.name == "triggers"
+    )
+    assert (check.verdict, says in str(check.found)) == (verdict, True)
+    assert "hunter2" not in f"{check.found}{check.fix}"

@@ -309,7 +309,7 @@ def test_settings_do_not_change(tmp_path: Path) -> None:
         ("[sandbox]\ncpus = 1979-05-27", ["sandbox.cpus", "number"]),
         ('[sandbox]\nbackend = "podman"', ['sandbox.backend = "podman"', "'auto', 'docker' or 'bubblewrap'"]),
         ('[sandbox]\nimage = ""', ['sandbox.image = ""']),
-        ('[sandbox]\ntools = "all"', ['sandbox.tools = "all"', "'work' or 'core'"]),
+        ('[sandbox]\ntools = "all"', ['sandbox.tools = "all"', "'work', 'core' or 'office'"]),
         ('[sandbox]\npolicy = "lax"', ['sandbox.policy = "lax"', "'strict' or 'open'"]),
         (
             '[sandbox]\nextra_programs = ["/bin/x"]',

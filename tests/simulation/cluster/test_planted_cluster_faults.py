@@ -146,7 +146,7 @@ def forgets_what_it_has_claimed(patch: pytest.MonkeyPatch) -> None:
     ("plant", "complaint"),
     [
         (checks_no_fence_of_what_a_turn_appends, "behind its end"),
-        (renews_a_lease_that_has_ended, "serves it"),
+        (renews_a_lease_that_has_ended, "was never delivered"),
         (sends_what_others_serve, "serves it"),
         (notes_no_parts, "nothing was noted"),
         (hands_over_before_the_sandbox_is_gone, "another worker"),

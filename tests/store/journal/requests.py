@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from rumi.models.model import Message, ToolCall
 from rumi.platform.chat_ids import LOCAL, task_key
 from rumi.store import journal
+from rumi.store.journal.deliveries import accept_event
 from rumi.store.journal.extraction import mark_extracted
 from rumi.store.journal.forgetting import ExpiryCursor, expire_rows
 from rumi.store.journal.history import append_history, new_session, summarize
-from rumi.store.journal.inbox import accept_messages, begin_turn, load_chat
+from rumi.store.journal.inbox import accept_messages, begin_turn, load_chat, resume_turn
 from rumi.store.journal.leases import claim_partitions
 from rumi.store.journal.outbox import settle
 from rumi.store.journal.parked import keep_parked
@@ -227,7 +228,9 @@ _REPLY: Final = built(FinalReply, messages=st.lists(st.integers(1, 9), min_size=
 
 SPECIAL: Final[Mapping[Step[Any, ..., Any], st.SearchStrategy[Run[Any]]]] = {
     accept_messages: st.builds(accept_messages, st.lists(_INCOMING, min_size=1, max_size=3).map(tuple)),
+    accept_event: asked(accept_event, message=_STORED, most_per_hour=st.integers(1, 3)),
     begin_turn: asked(begin_turn, retries=st.none()),
+    resume_turn: asked(resume_turn, message=st.integers(1, len(CHATS))),
     settle: asked(settle, reply=_REPLY),
     add_task: st.builds(add_task, _TASK),
     add_schedule: asked(add_schedule, new=_SCHEDULE, most=st.integers(0, 20), users=st.just((5,))),
@@ -252,5 +255,8 @@ _STORING: Final[tuple[Step[Any, ..., Any], ...]] = (
     *(add_schedule, reserve_call, keep_parked, record_usage, summarize, mark_extracted, set_schedule),
     *(fire_schedules, end_task, load_chat),
 )
+FIRST: Final = accept_messages(tuple(Incoming(chat=chat, text="hello") for chat in CHATS))
+"""A request that comes before all others: steps about a message find one."""
+
 SETUP: Final = st.one_of(*(STRATEGIES[step] for step in _STORING))
 """Requests that store something for others to find."""

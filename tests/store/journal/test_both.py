@@ -19,7 +19,7 @@ from rumi.store.journal.store import JournalError, Store
 from rumi.store.ownership import PARTITIONS, Ownership, partition_of
 from rumi.store.steps import Step
 from tests.postgres import Server
-from tests.store.journal.requests import PARTITION_KEYS, SETUP, STEPS, STRATEGIES
+from tests.store.journal.requests import FIRST, PARTITION_KEYS, SETUP, STEPS, STRATEGIES
 
 PARTS = 6
 """The steps are done in so many parts, so that examples stay small."""
@@ -122,8 +122,8 @@ def _sequences(steps: Sequence[Step[Any, ..., Any]]) -> st.SearchStrategy[list[A
     """Return sequences with a request for each of these steps, and others that store what they find."""
 
     def mixed(setup: list[Any], requests: list[Any]) -> list[Any]:
-        found = list(setup[: len(setup) // 2])
-        rest = setup[len(found) :]
+        found = [FIRST, *setup[: len(setup) // 2]]
+        rest = setup[len(setup) // 2 :]
         for index, request in enumerate(requests):
             found += [*rest[index : index + 1], request]
         return found

@@ -26,6 +26,7 @@ from rumi.platform.disk_reserve import Reserve, free_bytes
 from rumi.store import backend as store_module
 from rumi.store.journal import actor as actor_module
 from rumi.store.journal.actor import Journal, JournalState
+from rumi.store.journal.deliveries import Taken, accept_event
 from rumi.store.journal.history import append_history
 from rumi.store.journal.inbox import accept_messages, count_messages, load_chat, open_chats
 from rumi.store.journal.outbox import settle
@@ -118,11 +119,16 @@ async def test_new_messages_are_refused_at_once_while_the_disk_is_full(
             number += 1
         begun = trio.current_time()
         assert await journal.ask(accept_messages((Incoming(tg(7), "a", "hi"),))) == NotStored("full")
+        event = accept_event(Incoming(chat="a", text="look", trigger="deploy"), "d1", 60)
+        assert await journal.ask(event) == NotStored("full")
         assert (await journal.ask(count_messages())).last_message == number - 1
         assert trio.current_time() - begun < 1
         filler.unlink()
         await until(lambda: state.trouble is None)
         assert await journal.ask(accept_messages((Incoming(tg(7), "a", "hi"),))) != NotStored("full")
+        taken = await journal.ask(event)
+        assert isinstance(taken, Taken)
+        assert taken.message is not None, "the refused delivery was not recorded either"
 
 
 async def test_without_a_reserve_what_is_to_be_written_waits_until_there_is_room(

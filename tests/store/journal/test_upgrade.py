@@ -12,8 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from rumi.platform.chat_ids import BUILT_IN
 from rumi.store.journal.inbox import accept_messages, moved_groups
+from rumi.store.journal.parked import load_parked
 from rumi.store.journal.records import Incoming, Update
+from rumi.store.journal.schedules import list_schedules
 from rumi.store.journal.schema import SCHEMA_VERSION
 from rumi.store.journal.store import JournalError, Store
 from tests.cli.program import Program
@@ -57,6 +60,43 @@ def test_updates_and_moves_of_an_earlier_file_are_telegrams(tmp_path: Path) -> N
         [accept_messages((Incoming(again, "tg1", "x"), Incoming(other, "a", "x")))]
     )  # type: ignore[misc]
     assert (first, second.text) == (None, "x")
+    store.close()
+
+
+def test_schedules_of_other_chats_that_were_the_terminals_are_their_chats_owners(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    make(path, 17)
+    chats = ("tg5", "tgwork-7", "tg-100_3", "tg-100777", "cli", "work_2", "tasks", "TG5", "tgwork--100_12")
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        db.execute("DELETE FROM schedules")
+        db.executemany(
+            "INSERT INTO schedules (owner, chat, kind, text, options, cron, zone, instant, next_at, state,"
+            " language, model, tainted, created, touched)"
+            " VALUES ('local', ?, 'turn', 'x', '{}', '', 'UTC', 0, 0, 'active', 'en', '', 0, 0, 0)",
+            [(chat,) for chat in chats],
+        )
+        db.execute("DELETE FROM parked")
+        db.execute("DELETE FROM messages")
+        db.execute(
+            "INSERT INTO messages (id, chat, text, received, turn, schedule)"
+            " VALUES (7, 'cli', 'x', 5, 't7', 3)"
+        )
+        db.executemany(
+            "INSERT INTO parked (chat, number, call, question, state, asked, turn) VALUES"
+            " ('cli', ?, 'x', 'x', 'waits', 1, ?)",
+            [(1, "t7"), (2, "t8"), (3, "")],
+        )
+    store = Store(path)
+    (listed,) = store.run([list_schedules(None)])
+    assert {schedule.chat: schedule.owner for schedule in listed} == {
+        chat: BUILT_IN.owner_of(chat) for chat in chats
+    }
+    (waiting,) = store.run([load_parked("cli")])
+    assert [(one.schedule, one.at, one.offer) for one in waiting] == [
+        (3, 5.0, ""),
+        (0, 0.0, ""),
+        (0, 0.0, ""),
+    ]
     store.close()
 
 

@@ -147,7 +147,10 @@ class Answering:
             self.yes |= again & {number for _, number, _ in _asked(self.path)}
 
     def check(self) -> None:
-        """Each parked call is asked in exactly one message, and runs at most once, only after a yes."""
+        """Each parked call is asked in exactly one message, and runs at most once, only after a yes.
+
+        Replies to later runs repeat it, behind a mark.
+        """
         with closing(connect(self.path / "state.db")) as db:
             rows = db.execute("SELECT number, asked FROM parked WHERE chat = 'cli' AND call != ''").fetchall()
         asked: dict[int, list[int]] = defaultdict(list)
@@ -173,4 +176,6 @@ def _asked(path: Path) -> list[tuple[int, int, str]]:
     """Return which message has asked for which number and address."""
     with closing(connect(path / "state.db")) as db:
         rows = db.execute("SELECT id, text FROM outbox WHERE text LIKE '%🔒%' ORDER BY id").fetchall()
-    return [(id, int(number), url) for id, text in rows for number, url in QUESTION.findall(text)]
+    # Behind the mark, a later run repeats questions that have no answer yet.
+    first = [(id, text.partition("⏳")[0]) for id, text in rows]
+    return [(id, int(number), url) for id, text in first for number, url in QUESTION.findall(text)]

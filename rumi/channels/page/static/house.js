@@ -61,7 +61,7 @@ function schedule(row) {
       { text: say(`schedule_${row.kind}`) },
       { text: say(`schedule_${row.state}`) },
       { text: [row.when, next].filter(Boolean).join(" → "), title: row.zone },
-      { text: row.text, class: "clip", title: row.text },
+      { text: [row.text, row.last].filter(Boolean).join(" · "), class: "clip", title: [row.text, row.last].join("\n") },
     ],
   };
 }

@@ -19,6 +19,7 @@ from telegram import Bot
 from typing_extensions import override
 
 from actors import ActorError, ActorRef, ActorStopped, Backoff, MailboxFull, answers
+from rumi.channels.takers import NOT_STORED, Answer
 from rumi.channels.telegram.api.bot import TokenRefused
 from rumi.channels.telegram.messages import AlbumsCame, Deliver, StopPolling, WebhookMessage
 from rumi.channels.telegram.receiving.intake import Intake
@@ -91,17 +92,17 @@ class Deliveries:
             with suppress(MailboxFull, ActorStopped):
                 self.actor.tell_nowait(AlbumsCame())
 
-    async def take(self, body: bytes) -> bool | None:
-        """Store an update. Return False if it cannot be stored now, None if the body is not an update."""
+    async def take(self, headers: Mapping[str, str], body: bytes) -> Answer:
+        """Store an update. If it cannot be stored now, Telegram delivers it again."""
         update = _update_in(body)
         if update is None:
-            return None
+            return Answer(400, "This is not an update.")
         if self.actor is None:
-            return False
+            return NOT_STORED
         try:
-            return await self.actor.ask(Deliver(update))
+            return Answer(200) if await self.actor.ask(Deliver(update)) else NOT_STORED
         except ActorError:
-            return False
+            return NOT_STORED
 
 
 def _update_in(body: bytes) -> RawUpdate | None:

@@ -30,7 +30,7 @@ from rumi.channels.telegram.sending.questions import Questions
 from rumi.channels.telegram.sending.quiet import QuietGroups
 from rumi.channels.telegram.sending.uploads import Upload
 from rumi.chats.events import ChatEvent, Replied, TurnState
-from rumi.store.journal.outbox import mark_undeliverable, undelivered_replies
+from rumi.store.journal.outbox import mark_delivered, mark_undeliverable, undelivered_replies
 from rumi.store.journal.records import StoredReply
 from rumi.store.journal.store import NotOwner
 from rumi.store.journal.transaction import JournalMessage
@@ -246,9 +246,9 @@ class ChatOutbox:
             if stored_reply.delivery > up_to:
                 continue
             if stored_reply.origin is None:
-                # No message of the reply came from Telegram; only results of tasks and of schedules are sent
-                # anyway, and not in the group's quiet hours.
-                if not (stored_reply.task or stored_reply.schedule):
+                # No message of the reply came from Telegram; only results of tasks, schedules and triggers
+                # are sent anyway, and not in the group's quiet hours.
+                if not (stored_reply.task or stored_reply.schedule or stored_reply.trigger):
                     continue
                 if self._quiet.left_s(self.chat):
                     self._holds = True
@@ -258,8 +258,11 @@ class ChatOutbox:
             while self._replies:
                 # Sending earlier replies took time, in which an undo may have withdrawn a later one. A single
                 # reply was read just now.
-                if len(stored) == 1 or await self._waits(self._replies[0]):
-                    await self._deliver(self._replies[0])
+                first = self._replies[0]
+                if first.replaces is not None and self._replaced_later(first.replaces):
+                    await self._ask(mark_delivered(first.delivery))  # nobody would see it
+                elif len(stored) == 1 or await self._waits(first):
+                    await self._deliver(first)
                 for message in self._replies.popleft().messages:
                     self._over.pop(message, None)
         except ChatUnreachable as gone:
@@ -267,6 +270,10 @@ class ChatOutbox:
             self._replies.clear()
         if not self._queue:
             self._over.clear()  # the remaining previews have no reply
+
+    def _replaced_later(self, message: int) -> bool:
+        """Return True if a later reply takes the same message's place: many presses cost few edits."""
+        return any(later.replaces == message for later in list(self._replies)[1:])
 
     async def _deliver(self, reply: StoredReply) -> None:
         """Send one reply, without a time limit. Abandons the reply if Telegram will not accept it.

@@ -187,6 +187,10 @@ class Delivery:
             await preview.ended()
         if self._taken:
             return
+        if self._reply.replaces is not None:
+            # An edit may be repeated: each reply to a press shows the whole new state.
+            self._shown = self._to.found(self._reply.replaces)
+            return
         if preview is not None and not preview.doubtful:
             self._shown = preview.shown
             return

@@ -23,6 +23,9 @@ T = TypeVar("T")
 PHOTO_BYTES = 10 * 1024 * 1024
 """Telegram's size limit for photos, in bytes."""
 
+PHOTOS = ("image/png", "image/jpeg", "image/webp")
+"""What goes to Telegram as a photo. As a file, a WebP picture would be a sticker."""
+
 MOMENT_S = 0.05
 """Waits for a rate limit that are shorter than this, in seconds, are not counted."""
 
@@ -362,8 +365,8 @@ class Destination:
 
 
 def is_photo(content: bytes) -> bool:
-    """Return True for PNG and JPEG files that Telegram accepts as photos."""
-    return len(content) <= PHOTO_BYTES and picture_type(content[:HEAD_BYTES]) in ("image/png", "image/jpeg")
+    """Return True for pictures that Telegram may take as photos."""
+    return len(content) <= PHOTO_BYTES and picture_type(content[:HEAD_BYTES]) in PHOTOS
 
 
 async def bounded(seconds: float, call: Awaitable[T]) -> T:

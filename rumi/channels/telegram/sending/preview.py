@@ -83,7 +83,9 @@ class Preview:
         self._above: Preview | None = None  # the preview that must vanish before this one appears
         self._vanished = trio.Event()
         self._plain = False
-        self._given_up = False  # nothing more is shown
+        # Nothing more is shown. A schedule's turn shows nothing but the typing action: it may end silently,
+        # and a preview is a message.
+        self._given_up = bool(started.schedule)
         self._over = False
         self._ended = trio.Event()
         self._news = trio.Event()

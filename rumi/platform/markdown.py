@@ -1,0 +1,13 @@
+"""Markdown that shows text of strangers as it is."""
+
+from typing import Final
+
+_MARKS: Final = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_[]<>#|~"})
+
+
+def plain(text: str, most_chars: int) -> str:
+    """Return text as one line of Markdown, with all markup characters escaped."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    if len(line) > most_chars:
+        line = f"{line[: most_chars - 1]}…"
+    return line.translate(_MARKS)
