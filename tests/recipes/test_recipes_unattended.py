@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 import yaml
-from tests.channels.triggers.bodies import RUN, Sample, github
 
+from tests.channels.triggers.bodies import RUN, Sample, github
 from tests.recipes.led import then
 from tests.recipes.readers import Readers, reading
 
