@@ -89,8 +89,8 @@ class WebFetch(Tool):
         return self._save is not None and arguments.get("save") not in (None, "")
 
     def reading(self) -> "WebFetch":
-        """Return the tool without `save`."""
-        return WebFetch(self._fetch)
+        """Return the tool without `save`; a tool that never saves is its own reading form."""
+        return WebFetch(self._fetch) if self._save is not None else self
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         """Return a question for a URL that is not in `known_urls`; an unknown URL could leak data.

@@ -320,7 +320,8 @@ async def test_a_server_that_makes_texts_from_sets_keeps_its_tools_at_every_star
 @pytest.mark.parametrize("sandbox", [True, False])
 def test_servers_start_with_a_fixed_hash_seed(tmp_path: Path, sandbox: bool) -> None:
     (tmp_path / "mcp").mkdir()
-    with _prepared(fake(sandbox=sandbox), tmp_path / "mcp" / "fake") as (_, environment, _):
+    with _prepared(fake(sandbox=sandbox), tmp_path / "mcp" / "fake", None) as (_, environment, *_):
         assert environment["PYTHONHASHSEED"] == "0"
-    with _prepared(fake(sandbox=sandbox, env={"PYTHONHASHSEED": "5"}), tmp_path / "mcp" / "fake") as prepared:
+    chosen = fake(sandbox=sandbox, env={"PYTHONHASHSEED": "5"})
+    with _prepared(chosen, tmp_path / "mcp" / "fake", None) as prepared:
         assert prepared[1]["PYTHONHASHSEED"] == "5"

@@ -12,6 +12,7 @@ from rumi.agent.tools.web_fetch import MAX_TEXT_CHARS, WebFetch, report
 from rumi.platform.untrusted_text import CLOSING, WARNING, harmless
 from rumi.sandbox.incoming import PlacedFile
 from rumi.sandbox.workspace import WorkspaceError
+from rumi.tasks.bots.plans import PlannedFetch
 from rumi.web.messages import FetchError, FetchRefused, Method, Page, Saved
 
 URL = "https://example.org/pan"
@@ -435,3 +436,8 @@ def test_only_a_call_that_saves_changes_something() -> None:
     assert "save" not in plain.spec.parameters["properties"]  # type: ignore[operator]
     (given,) = Delegate()._reading((saving,))
     assert given.spec == plain.spec
+
+
+def test_a_fetch_that_never_saves_reaches_a_delegate_as_it_is() -> None:
+    asking = PlannedFetch(Web().fetch, ["https://own.example/"])
+    assert Delegate()._reading((asking,)) == (asking,), "it asks and records there as well"
