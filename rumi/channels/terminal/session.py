@@ -152,17 +152,26 @@ class TerminalSession:
         # Subscribed before the query: a reply in between arrives both ways, and `_seen` filters the second.
         subscription = self.port.subscribe()
         try:
-            for reply in await self.port.undelivered():
-                if reply.delivery not in self._seen:
-                    self._seen.add(reply.delivery)
-                    # Acknowledged only after it was written, so that a closed terminal loses no reply.
-                    await self.view.earlier(reply)
-                    await self.port.delivered(reply.delivery)
+            await self.show_earlier()
             task_status.started()
             while True:
                 await self._take(await subscription.receive())
         finally:
             subscription.close()
+
+    async def show_earlier(self, before: int | None = None) -> None:
+        """Show the unread earlier replies; with `before`, only of interrupted turns before that message.
+
+        Replies to other turns belong to the windows that asked for them.
+        """
+        for reply in await self.port.undelivered():
+            interrupted = reply.reason == "interrupted"
+            shown = before is None or (interrupted and max(reply.messages, default=before) < before)
+            if shown and reply.delivery not in self._seen:
+                self._seen.add(reply.delivery)
+                # Acknowledged only after it was written, so that a closed terminal loses no reply.
+                await self.view.earlier(reply)
+                await self.port.delivered(reply.delivery)
 
     async def recall(self) -> list[PastTurn]:
         """Return the session's last turns, except those with unread answers, because `run` shows them."""
