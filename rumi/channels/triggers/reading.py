@@ -16,6 +16,9 @@ EVENT_CHARS: Final = 8000
 MOST_ID_CHARS: Final = 200
 MOST_KIND_CHARS: Final = 60
 
+_MOST_FIELD_CHARS: Final = 200
+"""Longer names of fields are cut. No expression searches them: that could take hours."""
+
 MOST_DEPTH: Final = 12
 """Values that are nested more deeply are left out."""
 
@@ -161,7 +164,7 @@ def _without_noise(value: Any, left_out: _LeftOut, depth: int) -> Any:
     for name, item in value.items():
         if item is None or item == "" or item == [] or item == {}:
             left_out.empty += 1
-        elif isinstance(item, str) and _FOR_PROGRAMS.fullmatch(name):
+        elif isinstance(item, str) and len(name) <= _MOST_FIELD_CHARS and _FOR_PROGRAMS.fullmatch(name):
             left_out.for_programs += 1
         else:
             kept[name] = _without_noise(item, left_out, depth + 1)
@@ -179,7 +182,9 @@ def _within(value: Any, most_text: int, most_items: int) -> Any:
         names = list(value)
         # An object has more fields than a list has items before it is long.
         shown = names[: most_items * 4]
-        kept_fields = {name[:200]: _within(value[name], most_text, most_items) for name in shown}
+        kept_fields = {
+            name[:_MOST_FIELD_CHARS]: _within(value[name], most_text, most_items) for name in shown
+        }
         if len(names) > len(shown):
             kept_fields["…"] = f"{len(names) - len(shown)} more fields"
         return kept_fields

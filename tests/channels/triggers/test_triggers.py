@@ -275,6 +275,7 @@ async def test_a_long_event_is_shortened_and_says_so(tmp_path: Path) -> None:
         (b'\xef\xbb\xbf{"bom": "fine"}', "fine"),
         (b'{"n": ' + b"9" * 5000 + b"}", "9999"),
         (b"", "(The event has no text.)"),
+        ({"avatar" * 50_000 + "\n": "x"}, "avataravatar"),  # an expression would search for minutes
     )
     async with hooked(tmp_path, seen) as hook:
         for number, (value, shows) in enumerate(texts):
