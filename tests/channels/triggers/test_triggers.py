@@ -27,6 +27,7 @@ from rumi.platform.caller import PROGRAM, TERMINAL, NotAllowed
 from rumi.platform.chat_ids import BUILT_IN
 from rumi.platform.config.cascade import load_settings
 from rumi.platform.untrusted_text import read_block
+from rumi.store.journal.unreachable import mark_unreachable
 from tests.channels.triggers.bodies import ALERT, ALERTS, PING, SAMPLES, SECRET, STANDARD, Sample, github
 from tests.chats.house import Answer, House, echo, house
 from tests.chats.test_confirmations import Visit
@@ -331,6 +332,27 @@ async def test_more_events_than_an_hour_may_have_are_told_to_come_later(tmp_path
         with pytest.raises(RumiError, match="took 2 events in an hour"):
             await hook.calls.fire(TERMINAL, name="few", text="x")
         assert hook.triggers.triggers["few"].counts["limited"] == 4
+
+
+async def test_a_chat_that_nobody_can_read_gets_no_turns_until_a_person_writes(tmp_path: Path) -> None:
+    seen = Seen()
+    async with hooked(tmp_path, seen) as hook:
+        chat = hook.triggers.named("plain").section.chat
+        first, second = (Sample("", "plain", {"n": n}, "", proof="Bearer") for n in range(2))
+        assert (await hook.post(first)).status_code == 202
+        await hook.replied()
+        await hook.house.services.journal.ask(mark_unreachable(chat, "Forbidden: bot was blocked."))
+        for _ in range(2):
+            answer = await hook.post(second)
+            assert (answer.status_code, answer.headers["retry-after"]) == (503, "600")
+        assert (await hook.post(first)).status_code == 200, "a repeated one was stored"
+        with pytest.raises(RumiError, match="Nothing can be delivered to the chat cli: Forbidden"):
+            await hook.triggers.fire("quiet", "x")
+        row = next(row for row in await hook.calls.list(TERMINAL) if row["name"] == "plain")  # type: ignore[attr-defined]
+        assert "bot was blocked. As soon as" in row["problem"]
+        assert hook.messages == len(seen.requests) == 1, "neither a message nor a turn"
+        await hook.house.ask("I am back", chat)
+        assert (await hook.post(second)).status_code == 202
 
 
 async def test_what_cannot_be_stored_is_told_to_come_again(
