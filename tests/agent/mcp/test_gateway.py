@@ -215,6 +215,13 @@ def test_only_the_very_host_and_port_are_allowed(asked: str, is_allowed: bool) -
         "[::1%25lo]:443",
         "api%2eexample.org:443",
         "a\x00b:443",
+        "$(id).x:443",  # the advice names it in a command, which people copy into a shell
+        "`id`.x:443",
+        "a;id:443",
+        "a'b:443",
+        "a(b):443",
+        "a..b:443",
+        "a&b:443",
     ],
 )
 async def test_what_is_no_host_with_a_port_reaches_nothing(text: str) -> None:
