@@ -39,7 +39,7 @@ WORDS_S: Final = 0.5
 KILL_S: Final = 5.0
 
 _CHUNK: Final = 1 << 16
-_INHERITED_VARIABLES: Final = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TZ", "USER")
+INHERITED: Final = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TZ", "USER")
 """Variables that a server inherits from Rumi's environment; in a sandbox, HOME is replaced."""
 
 _PROXIES: Final = ("ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
@@ -324,7 +324,7 @@ def environment_of(settings: ServerSettings, listeners: Sequence[SandboxListener
     gets the certificates, and the proxy of its sandbox.
     """
     section = settings.section
-    inherited = {name: os.environ[name] for name in _INHERITED_VARIABLES if name in os.environ}
+    inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
     if section.reaches_hosts or not section.sandbox:
         inherited |= {name: os.environ[name] for name in CERTIFICATES if name in os.environ}
     if listeners:
