@@ -286,6 +286,15 @@ async def test_the_target_decides_and_not_the_header_host() -> None:
     [
         ("POST {} HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc", b"abc"),
         ("POST {} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", b"abc"),
+        (
+            "POST {} HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n"
+            "3\r\nabc\r\n0\r\n\r\n",
+            b"abc",
+        ),
+        (
+            "POST {} HTTP/1.1\r\nHost: x\r\nConnection: content-length\r\nContent-Length: 3\r\n\r\nabc",
+            b"abc",
+        ),
         ("POST {} HTTP/1.0\r\nContent-Length: 3\r\n\r\nabc", b"abc"),
         ("GET {} HTTP/1.1\r\nHost: x\r\n\r\n", b""),
         ("DELETE {} HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\nabc", b"abc"),
