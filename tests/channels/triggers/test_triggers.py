@@ -1,5 +1,6 @@
 """Triggers behind the real listener, over real sockets, with a real journal and chats."""
 
+import gzip
 import json
 import sqlite3
 import time
@@ -276,6 +277,9 @@ async def test_a_long_event_is_shortened_and_says_so(tmp_path: Path) -> None:
         (b'\xef\xbb\xbf{"bom": "fine"}', "fine"),
         (b'{"n": ' + b"9" * 5000 + b"}", "9999"),
         (b"", "(The event has no text.)"),
+        (gzip.compress(b'{"packed": "fine"}'), '"packed": "fine"'),
+        (gzip.compress(b"z" * 100_000_000, 1), "Its end is missing"),
+        (b"\x1f\x8b" + b"\xff" * 100, "102 bytes of image/png, no text"),
         ({"avatar" * 50_000 + "\n": "x"}, "avataravatar"),  # an expression would search for minutes
     )
     async with hooked(tmp_path, seen) as hook:
