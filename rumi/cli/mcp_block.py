@@ -198,7 +198,7 @@ def _with_allowed_variables(
     Return the server without what it does not get, and that by the name of its setting. Where nobody can
     answer, it gets nothing: the text could name every key that this machine has.
     """
-    from rumi.agent.mcp.process import INHERITED
+    from rumi.agent.mcp.bwrap import INHERITED
     from rumi.platform.config.schema import references
     from rumi.platform.config.secrets import NAMES, load_secrets
 

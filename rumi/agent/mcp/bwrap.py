@@ -52,6 +52,10 @@ CERTIFICATES: Final = (
     "SSL_CERT_FILE",
 )
 """Variables that name certificates. A server with a network inherits them, and sees what they name."""
+
+INHERITED: Final = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TZ", "USER")
+"""Variables that a server inherits from Rumi's environment; in a sandbox, HOME is replaced."""
+
 _READ_ONLY: Final = ("bus", "fs", "irq", "sys", "sysrq-trigger")
 _HIDDEN: Final = ("acpi", "asound", "kcore", "keys", "latency_stats", "sched_debug", "scsi", "timer_list")
 _SHEBANG_BYTES: Final = 256

@@ -16,7 +16,7 @@ from typing import Final
 import trio
 
 from rumi.agent.mcp import namespaced
-from rumi.agent.mcp.bwrap import CERTIFICATES, environment_words, sandboxed
+from rumi.agent.mcp.bwrap import CERTIFICATES, INHERITED, environment_words, sandboxed
 from rumi.agent.mcp.complaints import Complaints
 from rumi.agent.mcp.gateway import Gateway
 from rumi.agent.mcp.hosts import NAME_SERVER, AskedHosts, SandboxListener, etc_hosts, variables_for
@@ -39,9 +39,6 @@ WORDS_S: Final = 0.5
 KILL_S: Final = 5.0
 
 _CHUNK: Final = 1 << 16
-INHERITED: Final = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TZ", "USER")
-"""Variables that a server inherits from Rumi's environment; in a sandbox, HOME is replaced."""
-
 _PROXIES: Final = ("ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 
 
