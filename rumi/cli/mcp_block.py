@@ -1,7 +1,7 @@
 """`rumi mcp add --json`: the servers of a README's JSON, each tried to find out what it needs."""
 
+import json
 import os
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -131,12 +131,14 @@ def _add(server: "BlockServer", more: Mapping[str, Any], home: "Home", *, yes: b
         echo(f"  {flat(translate(note))}")
     for variable in _unset(given, home):
         say("  It needs the variable {variable}: rumi config set {variable} -", variable=variable)
-    for setting, value in withheld.items():
+    for table, key, value in withheld:
         say(
-            "  It names a variable of yours and does not get it. To give it: rumi config set {setting} "
-            "{value}",
-            setting=shlex.quote(flat(setting)),
-            value=shlex.quote(flat(value)),
+            "  It names a variable of yours and does not get it. To give it, write into config.toml: "
+            "[mcp.{name}.{table}] {key} = {value}",
+            name=server.name,
+            table=table,
+            key=flat(json.dumps(key, ensure_ascii=False)),
+            value=flat(json.dumps(value, ensure_ascii=False)),
         )
     if command and not keys.get("network"):
         folders = missing_paths(
@@ -192,10 +194,10 @@ def _with_own_variables(server: "BlockServer", home: "Home") -> "tuple[BlockServ
 
 def _with_allowed_variables(
     server: "BlockServer", secrets: Mapping[str, str], home: "Home", *, asks: bool
-) -> "tuple[BlockServer, dict[str, str]]":
+) -> "tuple[BlockServer, list[tuple[str, str, str]]]":
     """Ask whether a server gets the values of variables that it names and that belong to the user.
 
-    Return the server without what it does not get, and that by the name of its setting. Where nobody can
+    Return the server without what it does not get, and that: its table, key and value. Where nobody can
     answer, it gets nothing: the text could name every key that this machine has.
     """
     from rumi.agent.mcp.bwrap import INHERITED
@@ -213,12 +215,12 @@ def _with_allowed_variables(
         and sys.stdin.isatty()
         and confirm(tr("It asks for the value of your variable {name}. May it have it?", name=name), err=True)
     }
-    withheld: dict[str, str] = {}
+    withheld = list[tuple[str, str, str]]()
     for table, values in tables.items():
         for key, value in [*values.items()]:
             if (mine - allowed).intersection(references(value)):
-                withheld[f"mcp.{server.name}.{table}.{key}"] = values.pop(key)
-    refused = {name for value in withheld.values() for name in references(value)}
+                withheld.append((table, key, values.pop(key)))
+    refused = {name for _, _, value in withheld for name in references(value)}
     missing = tuple(name for name in server.missing if name not in refused)
     return replace(server, keys={**server.keys, **tables}, missing=missing), withheld
 

@@ -138,9 +138,12 @@ def test_a_block_neither_gets_nor_replaces_a_secret_or_a_folder_of_the_user(
         "MINE=8kQw21ZzTr4\nMCP_ONE_MISTRAL_API_KEY=other\n"
         "MCP_ONE_MISTRAL_API_KEY_2=4f9Zq81LmPq\nMCP_ONE_GROQ_API_KEY=9aBcD31xYzQ\n"
     )
-    assert "rumi config set mcp.one.env.A '$CLOUD'\n" in added.stdout
-    assert "rumi config set mcp.fa-r.headers.X-Data 'Bearer $MINE'\n" in added.stdout
-    assert """mcp.one.env.B 'x$MINE'"'"';id;'"'"''\n""" in added.stdout, "it is copied into a shell"
+    for written in (
+        '[mcp.one.env] "A" = "$CLOUD"',
+        """[mcp.one.env] "B" = "x$MINE';id;'\"""",
+        '[mcp.fa-r.headers] "X-Data" = "Bearer $MINE"',
+    ):
+        assert f"write into config.toml: {written}\n" in added.stdout
     assert f"rumi mcp allow one --path {shlex.quote(str(mine))}\n" in added.stderr
 
 
