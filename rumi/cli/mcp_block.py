@@ -1,5 +1,6 @@
 """`rumi mcp add --json`: the servers of a README's JSON, each tried to find out what it needs."""
 
+import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -25,6 +26,9 @@ MOST_TRIES: Final = 4
 """Maximum number of starts of a server: after each, it may reach what the user has just allowed."""
 
 
+_TABLES: Final = ("env", "headers")
+
+
 def add_block(file: str, name: str, more: Mapping[str, Any], *, yes: bool) -> None:
     """Add the servers of a file to config.toml; `-` is standard input. `more` are keys for each of them.
 
@@ -33,7 +37,7 @@ def add_block(file: str, name: str, more: Mapping[str, Any], *, yes: bool) -> No
     Raises:
         UsageError: The file has no server, or one of them could not be added.
     """
-    from rumi.agent.mcp.blocks import read_block
+    from rumi.agent.mcp.blocks import MOST_SERVERS, read_block
     from rumi.platform.home import Home
 
     found = read_block(_text(file), name)
@@ -50,17 +54,21 @@ def add_block(file: str, name: str, more: Mapping[str, Any], *, yes: bool) -> No
             names = ", ".join(one.name for one in found)
             raise UsageError("There is no server {name} in it, only: {names}.", name=name, names=names)
         found = chosen
+    if len(found) > MOST_SERVERS:
+        raise UsageError("{file} has more than {count} servers.", file=file, count=MOST_SERVERS)
     root, known = servers_of()
     home = Home(root).make()
+    taken = set(known)
     failed = []
     for server in found:
         try:
-            if server.name in known:
+            if server.name in taken:
                 raise UsageError(
                     "There is a server {name} already.",
                     "Remove it first: rumi mcp remove {name}",
                     name=server.name,
                 )
+            taken.add(server.name)
             _add(server, more, home, yes=yes, asks=file != "-")
         except RumiError as error:
             failed.append(server.name or "?")
@@ -107,9 +115,12 @@ def _add(server: "BlockServer", more: Mapping[str, Any], home: "Home", *, yes: b
     if "command" in keys:
         command = absolute_command((keys["command"], *keys.get("args", ())), sandbox=True)
         keys["command"], keys["args"] = command[0], [*command[1:]]
-    if server.secrets:
-        set_variables(home.root / ".env", server.secrets)
-        say("{names} went into .env.", names=", ".join(server.secrets))
+    server, secrets = _with_own_variables(server, home)
+    given, withheld = _with_allowed_variables(server, secrets, home, asks=asks and not yes)
+    keys |= {table: given.keys.get(table, {}) for table in _TABLES if table in keys}
+    if secrets:
+        set_variables(home.root / ".env", secrets)
+        say("{names} went into .env.", names=", ".join(secrets))
     set_keys(
         home.root / "config.toml",
         {f"mcp.{server.name}.{key}": value for key, value in keys.items() if value or value is False},
@@ -118,16 +129,100 @@ def _add(server: "BlockServer", more: Mapping[str, Any], home: "Home", *, yes: b
     say("Added {name}: {shown}", name=server.name, shown=flat(str(shown)))
     for note in server.notes:
         echo(f"  {flat(translate(note))}")
-    for variable in _unset(server, home):
+    for variable in _unset(given, home):
         say("  It needs the variable {variable}: rumi config set {variable} -", variable=variable)
+    for table, key, value in withheld:
+        say(
+            "  It names a variable of yours and does not get it. To give it, write into config.toml: "
+            "[mcp.{name}.{table}] {key} = {value}",
+            name=server.name,
+            table=table,
+            key=flat(json.dumps(key, ensure_ascii=False)),
+            value=flat(json.dumps(value, ensure_ascii=False)),
+        )
     if command and not keys.get("network"):
         folders = missing_paths(
-            server.name, home.root, command, keys.get("env", {}), keys.get("paths", ()), yes=yes, asks=asks
+            server.name,
+            home.root,
+            command,
+            keys.get("env", {}),
+            keys.get("paths", ()),
+            yes=False,  # the text must not choose a folder of the user's
+            asks=asks and not yes,
         )
         if folders:
             _set(home, server.name, "paths", [*keys.get("paths", ()), *folders])
         _allow(server.name, _named_hosts(keys), home, yes=yes, asks=asks, named=True)
     _try(server.name, home, yes=yes, asks=asks)
+
+
+def _with_own_variables(server: "BlockServer", home: "Home") -> "tuple[BlockServer, dict[str, str]]":
+    """Return a server whose secrets are in variables that no other part of Rumi reads, and these variables.
+
+    A text that named `OPENAI_API_KEY` could replace the user's own key, and then its owner would see what
+    Rumi asks the model.
+    """
+    from rumi.platform.config.schema import filled, references
+    from rumi.platform.config.secrets import load_secrets
+
+    names, values = dict[str, str](), dict[str, str]()
+    for variable, value in server.secrets.items():
+        base = f"MCP_{server.name}_{variable}".upper().replace("-", "_")
+        for own in (base, *(f"{base}_{number}" for number in range(2, 100))):
+            known = load_secrets(home.root, os.environ, {}, [own]).referenced.get(own)
+            if own not in values and (known is None or known.reveal() == value):
+                names[variable], values[own] = own, value
+                break
+        else:
+            raise UsageError("The variables {base} to {last} are set already.", base=base, last=own)
+    if not names:
+        return server, values
+
+    def renamed(text: str) -> str:
+        found = references(text)
+        if not names.keys() & {*found}:
+            return text
+        return filled(text, {name: f"${{{names.get(name, name)}}}" for name in found})
+
+    tables = {
+        table: {key: renamed(value) for key, value in server.keys[table].items()}
+        for table in _TABLES
+        if table in server.keys
+    }
+    return replace(server, keys={**server.keys, **tables}), values
+
+
+def _with_allowed_variables(
+    server: "BlockServer", secrets: Mapping[str, str], home: "Home", *, asks: bool
+) -> "tuple[BlockServer, list[tuple[str, str, str]]]":
+    """Ask whether a server gets the values of variables that it names and that belong to the user.
+
+    Return the server without what it does not get, and that: its table, key and value. Where nobody can
+    answer, it gets nothing: the text could name every key that this machine has.
+    """
+    from rumi.agent.mcp.bwrap import INHERITED
+    from rumi.platform.config.schema import references
+    from rumi.platform.config.secrets import NAMES, load_secrets
+
+    tables = {table: dict(server.keys[table]) for table in _TABLES if table in server.keys}
+    named = {name for table in tables.values() for value in table.values() for name in references(value)}
+    named -= secrets.keys() | {*INHERITED}
+    mine = (load_secrets(home.root, os.environ, {}, named).referenced.keys() & named) | (named & set(NAMES))
+    allowed = {
+        name
+        for name in sorted(mine)
+        if asks
+        and sys.stdin.isatty()
+        and confirm(tr("It asks for the value of your variable {name}. May it have it?", name=name), err=True)
+    }
+    withheld = list[tuple[str, str, str]]()
+    for table, values in tables.items():
+        for key, value in [*values.items()]:
+            if (mine - allowed).intersection(references(value)):
+                withheld.append((table, key, values.pop(key)))
+    refused = {name for _, _, value in withheld for name in references(value)}
+    missing = tuple(name for name in server.missing if name not in refused)
+    return replace(server, keys={**server.keys, **tables}, missing=missing), withheld
 
 
 def _unset(server: "BlockServer", home: "Home") -> list[str]:

@@ -1,6 +1,7 @@
 """The configured servers of tools, and what the command of a new one needs from this machine."""
 
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -79,7 +80,7 @@ def missing_paths(
                 "--path {folder}",
                 name=name,
                 path_name=one.path,
-                folder=folder,
+                folder=shlex.quote(str(folder)),
                 err=True,
             )
     return given

@@ -195,14 +195,19 @@ def _kind_of(folder: int, name: str) -> int | None:
 
 def _replace(file: int, folder: int, name: str) -> None:
     """Give the open file a name, whether or not another file has it."""
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(PART, dir_fd=folder)
-    os.link(f"/proc/self/fd/{file}", PART, dst_dir_fd=folder)
+    part = PART
     try:
-        os.rename(PART, name, src_dir_fd=folder, dst_dir_fd=folder)
+        os.unlink(PART, dir_fd=folder)
+    except FileNotFoundError:
+        pass
+    except IsADirectoryError:  # made by a command: it must not keep all files out of the folder
+        part = f"{PART}-{secrets.token_hex(8)}"
+    os.link(f"/proc/self/fd/{file}", part, dst_dir_fd=folder)
+    try:
+        os.rename(part, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
         with contextlib.suppress(OSError):
-            os.unlink(PART, dir_fd=folder)
+            os.unlink(part, dir_fd=folder)
         raise
 
 

@@ -26,6 +26,9 @@ CONNECT_S: Final = 20.0
 MOST_ANSWER_BYTES: Final = 16 * 1024
 """Maximum size of a proxy's answer to CONNECT, in bytes."""
 
+# URLs may have more characters in a name, but no DNS name has them, and people copy these names into a shell.
+_NAME: Final = re.compile(r"(?=.{1,253}\Z)[a-z0-9_][a-z0-9_-]*(?:\.[a-z0-9_-]+)*")
+
 LOOPBACK: Final = "127.0.0.1"
 _AUTHORITY: Final = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s/?#@\\%*:\[\]]{1,253}):(?P<port>[0-9]{1,5})")
 
@@ -56,8 +59,14 @@ class Host:
 
 
 def host_of(name: str, port: int, *, is_ip: bool) -> Host:
-    """Return the host of a parsed URL."""
+    """Return the host of a parsed URL.
+
+    Raises:
+        FetchRefused: The name has characters that no name of a host has.
+    """
     name = name.removesuffix(".")
+    if not is_ip and _NAME.fullmatch(name) is None:
+        raise FetchRefused("This is not a host with a port.", "Example: api.example.org:443")
     return Host(LOOPBACK, port, is_ip=True) if name == "localhost" else Host(name, port, is_ip)
 
 

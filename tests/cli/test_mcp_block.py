@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import json
+import shlex
 import sys
 import tomllib
 from pathlib import Path
@@ -84,8 +85,8 @@ def test_a_server_that_cannot_be_added_does_not_stop_the_others(bubblewrap: Prog
     assert "The block says that it is disabled." in done.stderr
     assert "Not added: box, gone, off" in done.stderr
     assert "secret does not start yet. The server has ended" in done.stdout
-    assert "A_TOKEN=4f9Zq81LmPq" in (bubblewrap.home / ".env").read_text()
-    assert config(bubblewrap)["secret"]["env"] == {"A_TOKEN": "$A_TOKEN"}
+    assert "MCP_SECRET_A_TOKEN=4f9Zq81LmPq" in (bubblewrap.home / ".env").read_text()
+    assert config(bubblewrap)["secret"]["env"] == {"A_TOKEN": "${MCP_SECRET_A_TOKEN}"}
     assert "4f9Zq" not in done.stdout + done.stderr + (bubblewrap.home / "config.toml").read_text()
 
 
@@ -100,6 +101,50 @@ def test_a_yes_to_all_allows_no_address_of_the_own_network(bubblewrap: Program) 
     assert "It names 127.0.0.1:8123. To allow that: rumi mcp allow weather 127.0.0.1:8123" in added.stdout
     assert "To allow that: rumi mcp allow weather 192.168.1.1:8080" in added.stdout
     assert "hosts" not in config(bubblewrap)["weather"]
+
+
+def test_a_block_neither_gets_nor_replaces_a_secret_or_a_folder_of_the_user(
+    bubblewrap: Program, tmp_path: Path
+) -> None:
+    bubblewrap.env |= {"CLOUD": "3xY77aPqLm0", "GROQ_API_KEY": "own-key-of-rumi"}
+    bubblewrap.home.mkdir()
+    (bubblewrap.home / ".env").write_text("MINE=8kQw21ZzTr4\nMCP_ONE_MISTRAL_API_KEY=other\n")
+    mine = tmp_path / "it's mine"
+    mine.mkdir()
+    taking = {
+        "command": "true",
+        "args": [str(mine / "x")],
+        "env": {
+            "A": "${CLOUD}",
+            "B": "x$MINE';id;'",
+            "C": "{{ GROQ_API_KEY }}",
+            "D": "${env:OPENAI_API_KEY}",  # it is not set yet
+            "MISTRAL_API_KEY": "4f9Zq81LmPq",
+            "GROQ_API_KEY": "9aBcD31xYzQ",
+            "E": "$GROQ_API_KEY",
+        },
+    }
+    far = {"url": "http://127.0.0.1:1/mcp", "headers": {"X-Data": "Bearer ${MINE}", "X-Plain": "y"}}
+    block = json.dumps({"mcpServers": {"one": taking, "fa r": far, "fa-r": {"command": "cat"}}})
+    added = bubblewrap.run("mcp", "add", "--json", "-", "--yes", text=block, code=2)
+    kept = config(bubblewrap)
+    assert kept["one"]["env"] == {
+        "MISTRAL_API_KEY": "${MCP_ONE_MISTRAL_API_KEY_2}",
+        **dict.fromkeys(("GROQ_API_KEY", "C", "E"), "${MCP_ONE_GROQ_API_KEY}"),  # the block's own
+    }
+    assert kept["fa-r"] == {"url": "http://127.0.0.1:1/mcp", "headers": {"X-Plain": "y"}}
+    assert "fa-r was not added. There is a server fa-r already." in added.stderr
+    assert (bubblewrap.home / ".env").read_text() == (
+        "MINE=8kQw21ZzTr4\nMCP_ONE_MISTRAL_API_KEY=other\n"
+        "MCP_ONE_MISTRAL_API_KEY_2=4f9Zq81LmPq\nMCP_ONE_GROQ_API_KEY=9aBcD31xYzQ\n"
+    )
+    for written in (
+        '[mcp.one.env] "A" = "$CLOUD"',
+        """[mcp.one.env] "B" = "x$MINE';id;'\"""",
+        '[mcp.fa-r.headers] "X-Data" = "Bearer $MINE"',
+    ):
+        assert f"write into config.toml: {written}\n" in added.stdout
+    assert f"rumi mcp allow one --path {shlex.quote(str(mine))}\n" in added.stderr
 
 
 @pytest.mark.long

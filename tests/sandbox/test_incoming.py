@@ -376,6 +376,14 @@ def test_a_file_at_the_path_is_replaced_and_one_that_the_server_named_is_not(wor
     assert sorted(os.listdir(workspace)) == ["a.csv", "sent_by-2.csv", "sent_by.csv"]
 
 
+def test_a_folder_under_the_temporary_name_keeps_no_file_out(workspace: Path) -> None:
+    (workspace / PART).mkdir()
+    (workspace / PART / "a").write_text("mine")
+    for replaced in (False, True):
+        assert place(workspace, "a.csv") == PlacedFile("a.csv", replaced=replaced)
+    assert sorted(os.listdir(workspace)) == [PART, "a.csv"]
+
+
 @pytest.mark.parametrize(
     "path", ["../a", "x/../../a", "/etc/a", "a\nb", "a\0b", "\x1b[2J", "x" * 256, "x/" * 60 + "a"]
 )

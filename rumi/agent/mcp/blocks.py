@@ -26,9 +26,10 @@ _MOST_DEPTH: Final = 8
 _MOST_WAYS, _MOST_SHOWN = 3, 100
 _MOST_NAME: Final = 24
 
-_FENCE: Final = re.compile(r"^[ \t>]*(`{3,}|~{3,})[^\n]*\n(?P<block>.*?)^[ \t>]*\1[`~]*[ \t]*$", re.M | re.S)
-_STRING: Final = r'"(?:[^"\\\n]|\\.)*"'
-_COMMENT: Final = re.compile(rf"(?P<text>{_STRING})|//[^\n]*|/\*.*?\*/", re.S)
+_FENCE: Final = re.compile(r"`{3,}|~{3,}")
+# Without an end, a text ends with its line: searching on from each of its quotes would take quadratic time.
+_STRING: Final = r'"(?:[^"\\\n]|\\.)*+\\?(?:"|(?=\n)|\Z)'
+_COMMENT: Final = re.compile(rf"(?P<text>{_STRING})|//[^\n]*|/\*.*?(?:\*/|\Z)", re.S)
 _TRAILING: Final = re.compile(rf"(?P<text>{_STRING})|,(?=\s*[}}\]])", re.S)
 _QUOTES: Final = str.maketrans({"“": '"', "”": '"', "\u00a0": " ", "\ufeff": " "})
 
@@ -40,7 +41,7 @@ _TRUSTING: Final = ("autoApprove", "alwaysAllow", "trust", "autoapprove", "alway
 
 _SILENT: Final = ("type", "transport", "transportType", "name", "command", "args", "disabled", "enabled")
 _REFERENCE: Final = re.compile(
-    r"\$\{(?:env:|env\.)?([A-Za-z_]\w*)(?::-[^}]*)?\}|\$([A-Za-z_]\w*)|\{\{\s*([A-Za-z_]\w*)\s*\}\}"
+    r"\$\{(?:env:|env\.)?([A-Za-z_]\w*)(?::-[^}]{0,1000})?\}|\$([A-Za-z_]\w*)|\{\{\s*([A-Za-z_]\w*)\s*\}\}"
 )
 _INPUT: Final = re.compile(r"\$\{(?:input|prompt|user_config|secret|secrets)[:.]([\w.-]+)\}")
 _PLACEHOLDER: Final = re.compile(
@@ -84,7 +85,7 @@ def read_block(text: str, name: str = "") -> list[BlockServer]:
 
     `name` is that of a single server without one. A README shows several ways to start one server: the first
     is taken that is not a container and has no example to replace, and the others are in its notes. An empty
-    list means that there is no server.
+    list means that there is no server; of more than `MOST_SERVERS`, one too many is returned.
     """
     ways: list[list[BlockServer]] = []
     for value in _values(text[:MOST_BYTES].translate(_QUOTES)):
@@ -95,7 +96,7 @@ def read_block(text: str, name: str = "") -> list[BlockServer]:
             same = next((group for group in ways[:before] if any(_is_same(read, one) for one in group)), None)
             if same is not None:
                 same.append(read)
-            elif len(ways) < MOST_SERVERS:
+            elif len(ways) <= MOST_SERVERS:
                 ways.append([read])
     return [_chosen(group) for group in ways]
 
@@ -144,11 +145,22 @@ def _values(text: str) -> Iterator[Any]:
     if whole is not None:
         yield whole
         return
-    blocks = [matched["block"] for matched in _FENCE.finditer(text)]
-    found = [
-        value for block in blocks if (value := _json(re.sub(r"^[ \t]*>", "", block, flags=re.M))) is not None
-    ]
+    found = [value for block in _code_blocks(text) if (value := _json(block)) is not None]
     yield from found or _braces(text)
+
+
+def _code_blocks(text: str) -> Iterator[str]:
+    """Yield the fenced code blocks of a Markdown text, also those in quotations."""
+    fence, lines = "", list[str]()
+    for line in text.split("\n"):
+        plain = line.lstrip(" \t>").rstrip()
+        if fence and plain.startswith(fence) and not plain.strip("`~"):
+            yield "\n".join(lines)
+            fence, lines = "", []
+        elif fence:
+            lines.append(re.sub(r"^[ \t]*>", "", line))
+        elif (opening := _FENCE.match(plain)) is not None:
+            fence = opening.group()
 
 
 def _json(text: str) -> Any:

@@ -52,6 +52,10 @@ CERTIFICATES: Final = (
     "SSL_CERT_FILE",
 )
 """Variables that name certificates. A server with a network inherits them, and sees what they name."""
+
+INHERITED: Final = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TZ", "USER")
+"""Variables that a server inherits from Rumi's environment; in a sandbox, HOME is replaced."""
+
 _READ_ONLY: Final = ("bus", "fs", "irq", "sys", "sysrq-trigger")
 _HIDDEN: Final = ("acpi", "asound", "kcore", "keys", "latency_stats", "sched_debug", "scsi", "timer_list")
 _SHEBANG_BYTES: Final = 256
@@ -63,12 +67,14 @@ def sandboxed(
     home: Path,
     command: Sequence[str],
     seccomp_fd: int,
+    environment_fd: int,
     etc: Mapping[str, int],
 ) -> list[str]:
     """Return the command line that starts a server's `command` in the sandbox.
 
-    `home` is the server's own folder. The started process must inherit `seccomp_fd` and the descriptors of
-    the files `etc`, which the sandbox gets in /etc.
+    `home` is the server's own folder. The started process must inherit `seccomp_fd`, `environment_fd`, which
+    has what `environment_words` returns, and the descriptors of the files `etc`, which the sandbox gets in
+    /etc.
 
     Raises:
         McpError: The command or a folder in `paths` does not exist, such a folder contains files of Rumi, or
@@ -113,18 +119,25 @@ def sandboxed(
     for covered in covers:
         words += ["--remount-ro", str(covered)]
     own_home = expanded(settings.env.get("HOME", HOME))
-    words += [
-        "--remount-ro",
-        "/",
-        "--chdir",
-        HOME,
-        "--unsetenv",
-        "LD_LIBRARY_PATH",
-        "--setenv",
-        "HOME",
-        own_home,
-    ]
+    words += ["--remount-ro", "/", "--chdir", HOME]
+    words += ["--clearenv", "--args", str(environment_fd), "--setenv", "HOME", own_home]
     return [*words, "--seccomp", str(seccomp_fd), "--", *command]
+
+
+def environment_words(environment: Mapping[str, str]) -> bytes:
+    """Return the options that set a server's variables, as bubblewrap reads them from a descriptor.
+
+    They are not in the environment of bubblewrap and of the launcher, which run outside of the sandbox:
+    LD_PRELOAD could name a library in the server's own folder. They are not in the command line either, which
+    other users can read.
+
+    Raises:
+        ValueError: A name or a value has a NUL, which would begin another option.
+    """
+    words = [word for name, value in environment.items() for word in ("--setenv", name, value)]
+    if any("\0" in word for word in words):
+        raise ValueError("a variable has a NUL character")
+    return b"".join(os.fsencode(word) + b"\0" for word in words)
 
 
 def hidden_folders(settings: ServerSettings, rumi_home: Path) -> list[Unseen]:

@@ -294,7 +294,9 @@ class _Proxy:
         try:
             # The target decides, and not the header Host, which may say something else (RFC 9112, 3.2.2).
             headers = [(b"Host", target.authority.encode()), *_kept(request.headers)]
-            if not any(name == b"content-length" for name, _ in headers) and _is_chunked(request.headers):
+            if _is_chunked(request.headers):
+                # A length beside it is wrong, and could end the request elsewhere (RFC 9112, 6.1).
+                headers = [(name, value) for name, value in headers if name != b"content-length"]
                 headers.append((b"Transfer-Encoding", b"chunked"))
             path = target.path_and_query if through is None else target.page
             asks = h11.Request(
@@ -392,7 +394,8 @@ def _kept(headers: Any) -> _Headers:
     named = {
         word.strip().lower() for name, value in headers if name == b"connection" for word in value.split(b",")
     }
-    return [(name, value) for name, value in headers if name not in _HOP_BY_HOP | named]
+    dropped = _HOP_BY_HOP | (named - {b"content-length"})  # that one says where the body ends
+    return [(name, value) for name, value in headers if name not in dropped]
 
 
 def _is_chunked(headers: Any) -> bool:

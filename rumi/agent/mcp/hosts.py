@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -32,14 +33,12 @@ def named_hosts(words: Iterable[str]) -> list[str]:
     for word in words:
         for matched in _URL.finditer(word):
             authority, port = matched["host"], _PORTS.get(matched["scheme"])
-            try:
-                target = parse_target(f"http://{authority}/")
-            except FetchRefused:
-                continue
             has_port = re.search(r":\d{1,5}$", authority) is not None
-            if has_port or port is not None:
-                used = target.port if has_port else port or target.port
-                found[str(host_of(target.host, used, is_ip=target.is_ip))] = None
+            with suppress(FetchRefused):
+                target = parse_target(f"http://{authority}/")
+                if has_port or port is not None:
+                    used = target.port if has_port else port or target.port
+                    found[str(host_of(target.host, used, is_ip=target.is_ip))] = None
     return list(found)
 
 

@@ -16,7 +16,7 @@ from typing import Final
 import trio
 
 from rumi.agent.mcp import namespaced
-from rumi.agent.mcp.bwrap import CERTIFICATES, sandboxed
+from rumi.agent.mcp.bwrap import CERTIFICATES, INHERITED, environment_words, sandboxed
 from rumi.agent.mcp.complaints import Complaints
 from rumi.agent.mcp.gateway import Gateway
 from rumi.agent.mcp.hosts import NAME_SERVER, AskedHosts, SandboxListener, etc_hosts, variables_for
@@ -39,9 +39,6 @@ WORDS_S: Final = 0.5
 KILL_S: Final = 5.0
 
 _CHUNK: Final = 1 << 16
-_INHERITED_VARIABLES: Final = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TZ", "USER")
-"""Variables that a server inherits from Rumi's environment; in a sandbox, HOME is replaced."""
-
 _PROXIES: Final = ("ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 
 
@@ -289,9 +286,8 @@ def _prepared(settings: ServerSettings, home: Path, gateway: Gateway | None) -> 
     except SandboxError as error:
         raise McpError(error.message, error.advice) from error
     listeners = () if gateway is None else gateway.listeners
-    environment = environment_of(settings, listeners)
-    if libcap is not None:
-        environment["LD_LIBRARY_PATH"] = str(libcap.parent)
+    # The launcher runs outside of the sandbox, so it gets none of the server's variables.
+    environment = {} if libcap is None else {"LD_LIBRARY_PATH": str(libcap.parent)}
     with contextlib.ExitStack() as stack:
 
         def in_memory(content: bytes) -> int:
@@ -300,19 +296,20 @@ def _prepared(settings: ServerSettings, home: Path, gateway: Gateway | None) -> 
             return fd
 
         filters = in_memory(filter)
+        variables = in_memory(environment_words(environment_of(settings, listeners)))
         content = users() | ({} if gateway is None else {"hosts": etc_hosts(listeners)})
         etc = {name: in_memory(text) for name, text in content.items()}
         words = [str(program), *arguments]
         ends = [sys.executable, "-I", "-S", str(namespaced.__file__), str(os.getpid())]
-        command = sandboxed(bwrap, settings, home.absolute(), words, filters, etc)
+        command = sandboxed(bwrap, settings, home.absolute(), words, filters, variables, etc)
         if gateway is None:
-            yield [*ends, "-1", "", *command], environment, (filters, *etc.values()), None
+            yield [*ends, "-1", "", *command], environment, (filters, variables, *etc.values()), None
             return
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with ours, theirs:
             ours.setblocking(False)
             where = ",".join([*map(str, listeners), NAME_SERVER])
-            fds = (filters, *etc.values(), theirs.fileno())
+            fds = (filters, variables, *etc.values(), theirs.fileno())
             yield [*ends, str(theirs.fileno()), where, *command], environment, fds, ours
 
 
@@ -324,7 +321,7 @@ def environment_of(settings: ServerSettings, listeners: Sequence[SandboxListener
     gets the certificates, and the proxy of its sandbox.
     """
     section = settings.section
-    inherited = {name: os.environ[name] for name in _INHERITED_VARIABLES if name in os.environ}
+    inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
     if section.reaches_hosts or not section.sandbox:
         inherited |= {name: os.environ[name] for name in CERTIFICATES if name in os.environ}
     if listeners:

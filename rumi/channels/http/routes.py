@@ -105,7 +105,7 @@ async def read_body(request: Request, most_bytes: int) -> bytes:
     announced = request.headers.get("content-length", "")
     if announced.isdigit() and int(announced[:20]) > most_bytes:
         raise HTTPException(413, "too long")
-    body = b""
+    body = bytearray()
     try:
         with trio.fail_after(BODY_S):
             async with aclosing(request.stream()) as pieces:
@@ -117,4 +117,4 @@ async def read_body(request: Request, most_bytes: int) -> bytes:
         raise HTTPException(408, "too slow") from None
     except ClientDisconnect:
         raise HTTPException(400, "gone") from None
-    return body
+    return bytes(body)

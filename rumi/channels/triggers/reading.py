@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -13,8 +14,16 @@ from rumi.platform.untrusted_text import one_line
 EVENT_CHARS: Final = 8000
 """Maximum length of an event's text, in characters."""
 
+MOST_UNPACKED: Final = 1_000_000
+"""Maximum size of a compressed event after it is unpacked, in bytes; the rest is left out."""
+
+_GZIP: Final = b"\x1f\x8b"
+
 MOST_ID_CHARS: Final = 200
 MOST_KIND_CHARS: Final = 60
+
+_MOST_FIELD_CHARS: Final = 200
+"""Longer names of fields are cut. No expression searches them: that could take hours."""
 
 MOST_DEPTH: Final = 12
 """Values that are nested more deeply are left out."""
@@ -90,8 +99,12 @@ def is_ping(headers: Mapping[str, str]) -> bool:
 
 
 def read_event(headers: Mapping[str, str], body: bytes) -> ReadEvent:
-    """Return the event in a request's body: JSON, a form with JSON in it, or a text in UTF-8."""
+    """Return the event in a request's body: JSON, a form with JSON in it, or a text in UTF-8.
+
+    A body that is compressed with gzip is unpacked, up to `MOST_UNPACKED` bytes.
+    """
     kind = kind_of(headers)
+    body = _unpacked(body)
     text = body.decode("utf-8-sig", "replace")
     media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
     # `curl -d` calls everything a form.
@@ -107,6 +120,15 @@ def read_event(headers: Mapping[str, str], body: bytes) -> ReadEvent:
     if not isinstance(value, dict | list):
         return ReadEvent(text[:EVENT_CHARS], len(text) > EVENT_CHARS, kind)
     return _shortened(value, kind)
+
+
+def _unpacked(body: bytes) -> bytes:
+    if not body.startswith(_GZIP):
+        return body
+    try:
+        return zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(body, MOST_UNPACKED) or body
+    except zlib.error:
+        return body
 
 
 def _of_form(text: str) -> str:
@@ -161,7 +183,7 @@ def _without_noise(value: Any, left_out: _LeftOut, depth: int) -> Any:
     for name, item in value.items():
         if item is None or item == "" or item == [] or item == {}:
             left_out.empty += 1
-        elif isinstance(item, str) and _FOR_PROGRAMS.fullmatch(name):
+        elif isinstance(item, str) and len(name) <= _MOST_FIELD_CHARS and _FOR_PROGRAMS.fullmatch(name):
             left_out.for_programs += 1
         else:
             kept[name] = _without_noise(item, left_out, depth + 1)
@@ -179,7 +201,9 @@ def _within(value: Any, most_text: int, most_items: int) -> Any:
         names = list(value)
         # An object has more fields than a list has items before it is long.
         shown = names[: most_items * 4]
-        kept_fields = {name[:200]: _within(value[name], most_text, most_items) for name in shown}
+        kept_fields = {
+            name[:_MOST_FIELD_CHARS]: _within(value[name], most_text, most_items) for name in shown
+        }
         if len(names) > len(shown):
             kept_fields["…"] = f"{len(names) - len(shown)} more fields"
         return kept_fields

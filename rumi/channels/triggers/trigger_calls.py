@@ -9,7 +9,7 @@ import trio
 from typing_extensions import override
 
 from actors import Actor, ActorError
-from rumi.channels.triggers.triggers import Triggers
+from rumi.channels.triggers.triggers import Triggers, unreachable
 from rumi.errors import UsageError
 from rumi.platform.caller import Caller
 from rumi.platform.calls import call
@@ -19,6 +19,7 @@ from rumi.platform.timestamps import utc
 from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.deliveries import forget_deliveries, received_events
 from rumi.store.journal.inbox import knows_chat
+from rumi.store.journal.unreachable import why_unreachable
 from rumi.texts import Language, gettext
 
 logger = logging.getLogger(__name__)
@@ -86,6 +87,8 @@ class TriggerCalls:
         section, flaw = trigger.section, trigger.flaw
         received = await self.ask(received_events(name))
         problem = "" if flaw is None else error_text(language, flaw)
+        if not problem and (why := await self.ask(why_unreachable(section.chat))):
+            problem = error_text(language, unreachable(section.chat, why))
         if (
             not problem
             and self.ids.owner_of(section.chat) != LOCAL

@@ -49,6 +49,14 @@ TOLD_EVERY_S: Final = 60.0
 COUNTED: Final = ("taken", "repeated", "refused", "limited", "not_stored")
 
 
+UNREACHABLE_AGAIN_S: Final = 600
+"""Time after which a sender may repeat an event for a chat to which nothing can be delivered, in seconds."""
+
+
+class ChatUnreachable(RumiError):
+    """An event was not stored, because nothing can be delivered to the trigger's chat."""
+
+
 class AcceptEvent(Protocol):
     """Stores an event: `rumi.chats.inbox.Inbox.accept_event`."""
 
@@ -189,6 +197,7 @@ class Triggers:
         """Store an event, and count what became of it. Without an event, only its delivery is recorded.
 
         Raises:
+            ChatUnreachable: Nobody could read the answer.
             RumiError: Nothing can be stored now.
         """
         assert self._accept is not None, "nothing takes events in this process"
@@ -198,6 +207,9 @@ class Triggers:
         except RumiError:
             trigger.counts["not_stored"] += 1
             raise
+        if taken.unreachable:
+            trigger.counts["not_stored"] += 1
+            raise unreachable(trigger.section.chat, taken.unreachable)
         outcome = "limited" if taken.again_s else "repeated" if taken.repeated else "taken"
         trigger.counts[outcome] += 1
         if outcome == "taken" and self._audit is not None:
@@ -243,6 +255,16 @@ def too_long() -> UsageError:
     )
 
 
+def unreachable(chat: str, why: str) -> ChatUnreachable:
+    """Return the error for an event whose chat cannot get an answer; `why` is the refusal of its source."""
+    return ChatUnreachable(
+        "Nothing can be delivered to the chat {chat}: {why}.",
+        "As soon as somebody writes there, its triggers take events again.",
+        chat=chat,
+        why=why.rstrip("."),
+    )
+
+
 class TriggerDoor:
     """Takes the requests to one trigger: the listener's interface for deliveries."""
 
@@ -279,6 +301,8 @@ class TriggerDoor:
             taken = await triggers.take(trigger, delivery, event, "the web", window_s)
         except RumiError as error:
             logger.warning("an event of the trigger %s was not stored: %s", trigger.name, error.message)
+            if isinstance(error, ChatUnreachable):
+                return Answer(503, "Nobody can read the answer now.", UNREACHABLE_AGAIN_S)
             return NOT_STORED
         if taken.again_s:
             return Answer(429, "Too many events came in the last hour.", int(taken.again_s) + 1)

@@ -54,7 +54,10 @@ _TRIGGER_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?")
 _PROGRAM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}")
 IMAGE_SIZE = re.compile(r"[1-9][0-9]{1,3}x[1-9][0-9]{1,3}")
 _SERVER_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_HOST_PORT = re.compile(r"(?:\[[0-9A-Fa-f:.]{2,45}\]|[^\s/?#@\\%*:\[\]]{1,253}):([0-9]{1,5})")
+# Of ASCII, a name has only letters, digits, `-`, `_` and single dots: people copy it into a shell.
+_HOST_PORT = re.compile(
+    r"(?:\[[0-9A-Fa-f:.]{2,45}\]|(?!\.|.*\.\.)[^\s\x00-,/:-@\[-^`{-\x7f]{1,253}):([0-9]{1,5})"
+)
 MOST_HOSTS = 64
 """Maximum number of hosts that a server of tools may reach one by one."""
 

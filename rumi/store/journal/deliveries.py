@@ -7,6 +7,7 @@ from typing import Final
 from rumi.store.journal.inbox import insert_message
 from rumi.store.journal.records import Incoming, NotStored
 from rumi.store.journal.transaction import clean
+from rumi.store.journal.unreachable import refusal_of
 from rumi.store.steps import Transaction, step
 
 HOUR_S: Final = 3600.0
@@ -25,13 +26,15 @@ class Taken:
     `message` is the message that was stored; None if the delivery was taken earlier, if it begins no turn, or
     if too many events came. `number` is the number of the message of this delivery, also if it was taken
     earlier; 0 if it has none. `again_s` is the time until the trigger takes the next event, in seconds; 0 if
-    this delivery is stored.
+    this delivery is stored. `unreachable` is not empty if nothing is stored because nothing can be delivered
+    to the chat; it is the refusal in the words of the chat's source.
     """
 
     message: Incoming | None = None
     number: int = 0
     repeated: bool = False
     again_s: float = 0.0
+    unreachable: str = ""
 
 
 def _of_event(transaction: Transaction, message: Incoming) -> Iterable[str]:
@@ -45,8 +48,9 @@ def accept_event(
     """Store an event of a trigger with its delivery id: both or nothing.
 
     A delivery whose id is known is not stored again; with `window_s`, only if it came in the last `window_s`
-    seconds. If the trigger took `most_per_hour` events in the last hour, nothing is stored. A message without
-    text only records its delivery. The journal replies `NotStored` instead while it cannot write.
+    seconds. If the trigger took `most_per_hour` events in the last hour, or nothing can be delivered to the
+    chat, nothing is stored. A message without text only records its delivery. The journal replies `NotStored`
+    instead while it cannot write.
     """
     source, delivery, now = clean(message.trigger), clean(delivery), transaction.now()
     known = transaction.db.execute(
@@ -56,6 +60,8 @@ def accept_event(
     # A clock that was set back makes an id look newer than now: it counts as known.
     if known is not None and not (window_s and now - known[0] > window_s):
         return Taken(number=known[1], repeated=True)
+    if message.text and (why := refusal_of(transaction, message.chat)):
+        return Taken(unreachable=why)
     taken, oldest = transaction.db.execute(
         "SELECT count(*), coalesce(min(received), 0) FROM deliveries"
         " WHERE received > ? AND received <= ? AND source = ? AND message IS NOT NULL",

@@ -1,6 +1,7 @@
 """Steps for chats to which nothing can be delivered, for example because a user has blocked the bot.
 
-The schedules of such a chat are paused. When a person writes there again, the chat is told about them.
+The schedules of such a chat are paused, and its triggers take no events. When a person writes there again,
+triggers take events, and the chat is told about its schedules.
 """
 
 from typing import Final
@@ -45,6 +46,20 @@ def note_return(transaction: Transaction, chat: str) -> None:
     transaction.db.execute(
         "UPDATE unreachable SET back = ? WHERE chat = ? AND back = 0", (transaction.now(), chat)
     )
+
+
+@step(of_chat)
+def why_unreachable(transaction: Transaction, chat: str) -> str:
+    """Return why nothing can be delivered to a chat, in the words of its source; empty if it can."""
+    return refusal_of(transaction, chat)
+
+
+def refusal_of(transaction: Transaction, chat: str) -> str:
+    """Return what `why_unreachable` returns, within another step."""
+    found = transaction.db.execute(
+        "SELECT why FROM unreachable WHERE chat = ? AND back = 0", (chat,)
+    ).fetchone()
+    return "" if found is None else str(found[0])
 
 
 def pause_if_unreachable(transaction: Transaction, schedule: int) -> bool:

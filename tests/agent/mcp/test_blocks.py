@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import json
+import time
 
 import pytest
 
@@ -281,3 +282,12 @@ def test_the_hosts_of_addresses_are_found() -> None:
         "10.0.0.5:6380",
         "[::1]:9",
     ]
+
+
+@pytest.mark.parametrize("piece", ["```a\n", "/*", '"\\', "${A:-", "{", '{"a":'])
+def test_a_hostile_text_is_read_in_linear_time(piece: str) -> None:
+    began = time.process_time()
+    block = json.dumps({"one": {"command": "x", "env": {"A": piece * 20_000}}})
+    assert len(read_block(block)) == 1
+    assert read_block(piece * 20_000) == []
+    assert time.process_time() - began < 3

@@ -215,6 +215,13 @@ def test_only_the_very_host_and_port_are_allowed(asked: str, is_allowed: bool) -
         "[::1%25lo]:443",
         "api%2eexample.org:443",
         "a\x00b:443",
+        "$(id).x:443",  # the advice names it in a command, which people copy into a shell
+        "`id`.x:443",
+        "a;id:443",
+        "a'b:443",
+        "a(b):443",
+        "a..b:443",
+        "a&b:443",
     ],
 )
 async def test_what_is_no_host_with_a_port_reaches_nothing(text: str) -> None:
@@ -279,6 +286,15 @@ async def test_the_target_decides_and_not_the_header_host() -> None:
     [
         ("POST {} HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc", b"abc"),
         ("POST {} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", b"abc"),
+        (
+            "POST {} HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n"
+            "3\r\nabc\r\n0\r\n\r\n",
+            b"abc",
+        ),
+        (
+            "POST {} HTTP/1.1\r\nHost: x\r\nConnection: content-length\r\nContent-Length: 3\r\n\r\nabc",
+            b"abc",
+        ),
         ("POST {} HTTP/1.0\r\nContent-Length: 3\r\n\r\nabc", b"abc"),
         ("GET {} HTTP/1.1\r\nHost: x\r\n\r\n", b""),
         ("DELETE {} HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\nabc", b"abc"),

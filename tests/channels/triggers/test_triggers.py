@@ -1,5 +1,6 @@
 """Triggers behind the real listener, over real sockets, with a real journal and chats."""
 
+import gzip
 import json
 import sqlite3
 import time
@@ -27,6 +28,7 @@ from rumi.platform.caller import PROGRAM, TERMINAL, NotAllowed
 from rumi.platform.chat_ids import BUILT_IN
 from rumi.platform.config.cascade import load_settings
 from rumi.platform.untrusted_text import read_block
+from rumi.store.journal.unreachable import mark_unreachable
 from tests.channels.triggers.bodies import ALERT, ALERTS, PING, SAMPLES, SECRET, STANDARD, Sample, github
 from tests.chats.house import Answer, House, echo, house
 from tests.chats.test_confirmations import Visit
@@ -275,6 +277,10 @@ async def test_a_long_event_is_shortened_and_says_so(tmp_path: Path) -> None:
         (b'\xef\xbb\xbf{"bom": "fine"}', "fine"),
         (b'{"n": ' + b"9" * 5000 + b"}", "9999"),
         (b"", "(The event has no text.)"),
+        (gzip.compress(b'{"packed": "fine"}'), '"packed": "fine"'),
+        (gzip.compress(b"z" * 100_000_000, 1), "Its end is missing"),
+        (b"\x1f\x8b" + b"\xff" * 100, "102 bytes of image/png, no text"),
+        ({"avatar" * 50_000 + "\n": "x"}, "avataravatar"),  # an expression would search for minutes
     )
     async with hooked(tmp_path, seen) as hook:
         for number, (value, shows) in enumerate(texts):
@@ -330,6 +336,27 @@ async def test_more_events_than_an_hour_may_have_are_told_to_come_later(tmp_path
         with pytest.raises(RumiError, match="took 2 events in an hour"):
             await hook.calls.fire(TERMINAL, name="few", text="x")
         assert hook.triggers.triggers["few"].counts["limited"] == 4
+
+
+async def test_a_chat_that_nobody_can_read_gets_no_turns_until_a_person_writes(tmp_path: Path) -> None:
+    seen = Seen()
+    async with hooked(tmp_path, seen) as hook:
+        chat = hook.triggers.named("plain").section.chat
+        first, second = (Sample("", "plain", {"n": n}, "", proof="Bearer") for n in range(2))
+        assert (await hook.post(first)).status_code == 202
+        await hook.replied()
+        await hook.house.services.journal.ask(mark_unreachable(chat, "Forbidden: bot was blocked."))
+        for _ in range(2):
+            answer = await hook.post(second)
+            assert (answer.status_code, answer.headers["retry-after"]) == (503, "600")
+        assert (await hook.post(first)).status_code == 200, "a repeated one was stored"
+        with pytest.raises(RumiError, match="Nothing can be delivered to the chat cli: Forbidden"):
+            await hook.triggers.fire("quiet", "x")
+        row = next(row for row in await hook.calls.list(TERMINAL) if row["name"] == "plain")  # type: ignore[attr-defined]
+        assert "bot was blocked. As soon as" in row["problem"]
+        assert hook.messages == len(seen.requests) == 1, "neither a message nor a turn"
+        await hook.house.ask("I am back", chat)
+        assert (await hook.post(second)).status_code == 202
 
 
 async def test_what_cannot_be_stored_is_told_to_come_again(
