@@ -210,7 +210,10 @@ class Worker:
         if finished is None:
             finished = self._cut_short(job, unconfirmed)
         silent = finished.nothing_new and await self._may_be_silent(job, finished)
-        replied = await self._settle(self._end(job, finished, silent=silent))
+        reply = self._end(job, finished, silent=silent)
+        replied = await self._settle(reply)
+        if silent:
+            self._session.note_silent(job.turn, job.message.schedule, reply.hides)
         if job.message.schedule:
             replied = replace(replied, schedule=job.message.schedule)
         if job.allowed:  # a yes is valid for this turn only
@@ -662,7 +665,8 @@ class Worker:
         if command:
             entries = () if silent else output_entries(job.message, entry)
         self._session.remember(*entries)
-        self._session.due = self._context.now() + self._context.settings.session.ttl_s
+        if not silent:  # otherwise a look of every few minutes would never let a session end
+            self._session.due = self._context.now() + self._context.settings.session.ttl_s
         # Notices wait for a reply that somebody reads.
         notices = {} if silent else dict(self._services.notices(self._chat, job.language))
         answer, buttons = finished.answer, tuple[Button, ...]()
@@ -680,6 +684,7 @@ class Worker:
             buttons=buttons,
             parts=job.further,
             silent=silent,
+            hides=self._session.silent_before(job.message.schedule) if silent else (),
             outcome=outcome,
         )
         schedule, now = job.message.schedule, self._context.now()

@@ -220,3 +220,35 @@ async def test_a_kill_in_a_silent_turn_leaves_nothing_and_sends_nothing_twice(
         assert await home.chat().undelivered() == []
         assert "last: nothing new" in await home.ask("/schedules")
     assert rows(tmp_path, "SELECT count(*) FROM messages WHERE schedule = 1 AND reply IS NULL") == [(0,)]
+
+
+async def test_prompts_of_a_watch_do_not_grow_and_a_restart_shows_the_same(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    prompts: list[ModelRequest] = []
+
+    async def model(request: ModelRequest, emit: Emit) -> Reply:
+        await trio.lowlevel.checkpoint()
+        prompts.append(request)
+        if "\nlook" in request.messages[-1].content:
+            return Reply("", (call("visit", f"v{len(prompts)}"),))
+        return NOTHING if request.messages[-1].role == "tool" else Reply("hello")
+
+    wall = Wall()
+    async with house(tmp_path, model, now=wall, schedule_limits=LIMITS, tools_for=visits) as home:
+        assert await home.ask("hi") == "hello"
+        for text in ("look here", "look there"):
+            await home.schedules.add(of("turn", text), Every("*/10 * * * *"), MADRID)
+        await trio.sleep(18 * 600)
+        before = prompts[-1]
+        texts = [message.content for message in before.messages if message.role == "user"]
+        assert len(prompts) > 60
+        assert len([text for text in texts if "\nlook" in text]) <= 5, "the last silent turn of each"
+        assert len(before.messages) < 25
+        assert "hi" not in texts, "silent turns do not keep a session from its end"
+    prompts.clear()
+    async with house(tmp_path, model, now=wall, schedule_limits=LIMITS, tools_for=visits) as home:
+        await trio.sleep(700)
+    assert [one for one in prompts[0].messages if one in before.messages][1:]
+    assert abs(len(prompts[0].messages) - len(before.messages)) < 6
+    assert rows(tmp_path, "SELECT count(*) > 100 FROM history") == [(1,)], "the history keeps all of it"
