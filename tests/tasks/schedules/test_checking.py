@@ -15,6 +15,7 @@ from rumi.store.journal.checks import StoredCheck, store_check
 from rumi.store.journal.records import FireOutcome, Firing, Incoming, ScheduleRecord
 from rumi.tasks.schedules import checking
 from rumi.tasks.schedules.tools import ScheduleTool
+from rumi.tasks.schedules.watched import SourceText, difference, kept
 from rumi.tasks.schedules.when import After, Every
 from tests.chats.house import House, house
 from tests.tasks.schedules.test_schedules import LIMITS, MADRID, Wall, rows, texts_of
@@ -338,3 +339,19 @@ async def test_a_run_by_hand_works_without_a_check(
         await home.ask("/schedules run 1")
         await trio.sleep(5)
         assert len(model.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "shown"),
+    [
+        ("x\n-- sale: 3 €", "x\n-- sale: 4 €", ("--- sale: 3 €", "+-- sale: 4 €")),
+        ("a", "a\n++ new", ("+++ new",)),
+        ("a\n@@ b", "a\n@@ c", ("-@@ b", "+@@ c")),
+        ("--- a\n+++ b", "+++ b", ("---- a",)),
+    ],
+)
+def test_lines_that_look_like_a_differences_own_are_shown(
+    before: str, after: str, shown: tuple[str, ...]
+) -> None:
+    found = difference(kept(SourceText(before)), kept(SourceText(after))).split("\n")
+    assert [line for line in found if not line.startswith(" ")] == list(shown)
