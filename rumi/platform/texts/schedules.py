@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
-from rumi.platform.printable import flat
+from rumi.platform.printable import clean, flat
 from rumi.platform.texts.formats import full_date, weekday
 from rumi.platform.texts.tasks import shortly
 from rumi.texts import Language, gettext, ngettext
@@ -101,7 +101,8 @@ def schedule_kind(language: Language, kind: str) -> str:
 
 
 def command_output(output: str) -> str:
-    """Return the output of a schedule's command as code, in which no mark counts."""
+    """Return a command's output as code, in which no mark counts, and without control characters."""
+    output = clean(output)
     longest = max((len(run) for run in re.findall("`+", output)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}\n{output}\n{fence}"

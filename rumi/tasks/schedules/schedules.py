@@ -117,6 +117,16 @@ class Schedules(StoredSchedules):
             self.services.sources.policy_of(schedule.chat).parse(schedule.text)
 
     @override
+    async def edit(
+        self, id: int, owner: str | None, text: str, may: Callable[[ScheduleRecord], bool] = lambda one: True
+    ) -> tuple[ScheduleRecord, bool]:
+        """Replace a schedule's text; a new command is checked now, not when it fires."""
+        found = await self.show(id, owner)
+        if found.kind == "run" and may(found):
+            self._check_commands(replace(found, text=text))
+        return await super().edit(id, owner, text, may)
+
+    @override
     async def first_read(self, new: ScheduleRecord) -> ScheduleRecord:
         """Return a new schedule with the first reading of what it watches.
 
