@@ -56,7 +56,11 @@ def schedule_set(
     lines = [
         f"⏰ {name} {id}: {when}",
         gettext(language, "   “{text}”", text=shortly(text)),
-        gettext(language, "To change it, delete it and ask again: /schedules delete {id}", id=id),
+        gettext(
+            language,
+            "To change the text: /schedules edit {id} TEXT. To cancel it: /schedules delete {id}",
+            id=id,
+        ),
     ]
     if quiet:
         lines.insert(
@@ -64,7 +68,7 @@ def schedule_set(
             gettext(language, "   In quiet hours: it comes {quiet}.", quiet=quiet),
         )
     if not stays:
-        lines.append(gettext(language, "It fires while a Rumi runs; to keep one running: rumi serve"))
+        lines.append(gettext(language, "It only fires while Rumi is running. `rumi serve` keeps it running."))
     return "\n".join(lines)
 
 
@@ -185,10 +189,10 @@ def outcome_time(language: Language, local: datetime, now: datetime) -> str:
     return f"{full_date(language, local)}, {local:%H:%M}"
 
 
-def schedule_list(language: Language, rows: Sequence[tuple[int, str, str, str, str, str, str]]) -> str:
+def schedule_list(language: Language, rows: Sequence[tuple[int, str, str, str, str, str, str, str]]) -> str:
     """List schedules in Markdown.
 
-    Each row has a number, a kind, a state, its reason, a time, a text, and the outcome of the last fire.
+    Each row has a number, a kind, a state, its reason, a time, a text, what is watched, and the last outcome.
     """
     if not rows:
         return gettext(language, "There are no reminders or schedules.")
@@ -196,11 +200,16 @@ def schedule_list(language: Language, rows: Sequence[tuple[int, str, str, str, s
         " · ".join(
             (
                 *(f"- {id}", schedule_kind(language, kind), schedule_state(language, state, reason)),
-                *(when, shortly(text), *((last,) if last else ())),
+                *(when, shortly(text), *filter(None, (watched, last))),
             )
         )
-        for id, kind, state, reason, when, text, last in rows
+        for id, kind, state, reason, when, text, watched, last in rows
     )
+
+
+def if_changed(language: Language, names: Sequence[str]) -> str:
+    """Return what a schedule watches, for a list of schedules; empty without names."""
+    return gettext(language, "if changed: {names}", names=", ".join(names)) if names else ""
 
 
 def schedule_changed(language: Language, id: int, what: str, when: str = "") -> str:
@@ -211,6 +220,17 @@ def schedule_changed(language: Language, id: int, what: str, when: str = "") -> 
         "run": gettext(language, "⏰ Schedule {id} runs now.", id=id),
         "delete": gettext(language, "🗑 Schedule {id} is deleted.", id=id),
     }[what]
+
+
+def schedules_usage(language: Language) -> str:
+    """Say how to use `/schedules`."""
+    return gettext(
+        language,
+        "I did not understand that. N is the number of a schedule; /schedules lists them:\n"
+        "- /schedules pause N, resume N, run N, delete N; /schedules resume all\n"
+        "- /schedules edit N TEXT gives it a new text\n"
+        "- /schedules approve N shows what it may do without asking, /schedules revoke N takes it back",
+    )
 
 
 def schedule_usage(language: Language) -> str:

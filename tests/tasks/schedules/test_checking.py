@@ -355,3 +355,13 @@ def test_lines_that_look_like_a_differences_own_are_shown(
 ) -> None:
     found = difference(kept(SourceText(before)), kept(SourceText(after))).split("\n")
     assert [line for line in found if not line.startswith(" ")] == list(shown)
+
+
+async def test_the_list_shows_what_is_watched(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
+    site = Site()
+    async with house(tmp_path, Script(), now=Wall(), schedule_limits=LIMITS, sources=site.sources()) as home:
+        new = ScheduleRecord("local", "cli", "text", "look", options=json.dumps({"if_changed": [URL]}))
+        await home.schedules.add(new, Every("0 * * * *"), MADRID)
+        assert f" · look · if changed: {URL}" in await home.ask("/schedules")
+        for wrong in ("edit 1", "pause", "pause x", "edit x y", "nonsense"):
+            assert "N is the number of a schedule" in await home.ask(f"/schedules {wrong}")
