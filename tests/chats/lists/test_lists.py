@@ -75,6 +75,16 @@ async def test_a_mark_makes_another_item_unless_it_is_an_accent_of_a_latin_lette
     assert "☑ 2. がき" in ticked
 
 
+async def test_the_button_of_a_removed_item_says_that_it_is_gone(tmp_path: Path) -> None:
+    async with house(tmp_path, echo) as home:
+        await home.ask("/list food milk, bread")
+        await home.ask("/list food remove milk")
+        assert (await home.ask("/list food tick #1")).endswith("\n\nThat item is no longer on the list.")
+        await home.ask("/list food delete")
+        assert "That item is no longer on the list." in await home.ask("/list food untick #2")
+        assert "I find no single item for “salt”" in await home.ask("/list food done salt")
+
+
 async def test_a_list_is_shown_changed_and_removed_by_commands(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
