@@ -432,3 +432,29 @@ async def test_a_question_without_an_answer_is_repeated_once_a_day_while_runs_ar
         assert [one.words for one in await home.buttons()][:2] == ["/yes 1", "/no 1"]
         with closing(sqlite3.connect(tmp_path / "state.db")) as db:
             assert db.execute("SELECT count(*) FROM messages WHERE buttons != '[]'").fetchone() == (3,)
+
+
+async def test_the_end_of_an_approval_is_said_once_and_then_runs_are_silent(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    outside, said = Outside(), list[str]()
+
+    def calls() -> Calls:
+        return (
+            ("web_fetch", {"url": NEWS}),
+            ("web_fetch", {"url": WEATHER.format(day="1")}),
+            ("nothing_new", {"why": "calm"}),
+        )
+
+    async with briefing(tmp_path, outside, calls, add=False) as home:
+        await home.house.schedules.add(BRIEFING, Every("0 * * * *"), "UTC")
+        await home.next_run()
+        await home.ask("/yes 1 always")
+        with closing(sqlite3.connect(tmp_path / "state.db")) as db, db:
+            db.execute("UPDATE schedules SET approval = json_set(approval, '$.until', 1.0)")
+        for _ in range(6):
+            replied = await home.replied()
+            said += [replied.text] if replied.schedule and not replied.silent else []
+    assert len(said) == 1
+    assert "because its time is over" in said[0]
+    assert "🔒 This needs your yes" in said[0]
