@@ -218,9 +218,10 @@ class LiveView:
         for exchange in past_turns:
             asked = one_line(exchange.question)
             asked = asked if len(asked) <= LINE_CHARS else f"{asked[: LINE_CHARS - 1]}…"
-            self._print(hanging(Text("› ", "dim"), Text(asked, "dim")), gap=True)
+            if asked:  # a reminder answers nothing
+                self._print(hanging(Text("› ", "dim"), Text(asked, "dim")), gap=True)
             if exchange.answer:
-                self._print(Glimpse(exchange.answer))
+                self._print(Glimpse(exchange.answer), gap=not asked)
         await self._end()
 
     async def copy(self, sequence: str, text: str) -> None:

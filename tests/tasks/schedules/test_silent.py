@@ -8,10 +8,13 @@ import pytest
 import trio
 import trio.testing
 
+from rumi.agent.prompts.message_entries import without_note
 from rumi.agent.tool import Question, Tool, ToolResult
+from rumi.channels.page.transcript import stored_entries
 from rumi.chats.events import Replied
 from rumi.chats.recorder.recording import dump_result, load_result
 from rumi.models.model import Emit, ModelError, ModelRequest, Reply, ToolCall, ToolSpec
+from rumi.store.journal.reading import read_history
 from rumi.store.journal.records import ScheduleRecord
 from rumi.tasks.schedules.tools import ListSchedulesTool
 from rumi.tasks.schedules.when import After, Every
@@ -252,3 +255,34 @@ async def test_prompts_of_a_watch_do_not_grow_and_a_restart_shows_the_same(
     assert [one for one in prompts[0].messages if one in before.messages][1:]
     assert abs(len(prompts[0].messages) - len(before.messages)) < 6
     assert rows(tmp_path, "SELECT count(*) > 100 FROM history") == [(1,)], "the history keeps all of it"
+
+
+async def test_who_comes_back_sees_what_was_told_and_no_notes_for_the_model(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    model, wall = Script(Reply("A letter!")), Wall()
+    async with house(tmp_path, model, now=wall, schedule_limits=LIMITS) as home:
+        await home.schedules.add(of("turn", "look"), Every("*/10 * * * *"), MADRID)
+        await home.schedules.add(of("text", "tea"), After(25), MADRID)
+        await trio.sleep(45 * 60)
+        told = [(one.question, one.answer) for one in await home.chat().recent()]
+        assert told == [("look", "A letter!"), ("", "⏰ tea")]
+        rows_ = await home.services.journal.ask(read_history("cli", told=True))
+        shown = [(one.kind, one.parts[0].get("text")) for one in stored_entries(rows_)]
+        assert shown == [("you", "look"), ("answer", "A letter!"), ("answer", "⏰ tea")]
+        assert len(await home.services.journal.ask(read_history("cli"))) > len(rows_)
+
+
+@pytest.mark.parametrize(
+    ("stored", "shown"),
+    [
+        ("[The schedule 12 fires. What it says follows.]", ""),
+        ("[The task 3 has ended. Its result follows.]", ""),
+        ("[The schedule 4 has run a command without you: ls [a-z]*]", "ls [a-z]*"),
+        ("[The schedule 1 asks this now. Its user may be away.]\nlook\n[here]", "look\n[here]"),
+        ("[The trigger door fires because of the events above.]\nopen", "open"),
+        ("What is [The schedule 1 asks this now.]\nx", "What is [The schedule 1 asks this now.]\nx"),
+    ],
+)
+def test_people_read_messages_without_the_notes_for_the_model(stored: str, shown: str) -> None:
+    assert without_note(stored) == shown
