@@ -66,7 +66,7 @@ class ListCommands:
             most = MOST_LISTS if changed.full == "lists" else MOST_ITEMS
             return CommandReply(list_texts.list_full(language, changed.full, most))
         # A button names an item by its id.
-        unknown = [name for name in changed.unknown if not name.startswith("#")]
+        unknown = [name for name in changed.unknown if not re.fullmatch(r"#\d+", name)]
         notes = (
             list_texts.items_removed(language, changed.removed) if changed.removed else "",
             list_texts.items_unknown(language, unknown) if unknown else "",

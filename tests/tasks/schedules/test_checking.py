@@ -1,7 +1,7 @@
 """A schedule that watches something works once for each change, and tells of what it cannot read."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -15,9 +15,9 @@ from rumi.store.journal.checks import StoredCheck, store_check
 from rumi.store.journal.records import FireOutcome, Firing, Incoming, ScheduleRecord
 from rumi.tasks.schedules import checking
 from rumi.tasks.schedules.tools import ScheduleTool
-from rumi.tasks.schedules.watched import SourceText, difference, kept
+from rumi.tasks.schedules.watched import SourceText, WatchItem, difference, kept
 from rumi.tasks.schedules.when import After, Every
-from tests.chats.house import House, house
+from tests.chats.house import House, MemorySandboxes, house
 from tests.tasks.schedules.test_schedules import LIMITS, MADRID, Wall, rows, texts_of
 from tests.tasks.schedules.test_silent import Script, Visit, call
 from tests.tasks.schedules.watching import URL, Site
@@ -365,3 +365,30 @@ async def test_the_list_shows_what_is_watched(tmp_path: Path, autojump_clock: tr
         assert f" · look · if changed: {URL}" in await home.ask("/schedules")
         for wrong in ("edit 1", "pause", "pause x", "edit x y", "nonsense"):
             assert "N is the number of a schedule" in await home.ask(f"/schedules {wrong}")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("año".encode("latin-1"), "aéo".encode("latin-1")),
+        ("цена 1".encode("cp1251"), "чена 1".encode("cp1251")),
+        (b"\xff\xfe\xfd", b"\xff\xfe\xfc"),
+        (b"x" * 2_000_000, b"x" * 1_999_999 + b"y"),
+        (b"\x00\x01" * 600_000, b"\x00\x01" * 599_999 + b"\x00\x02"),
+    ],
+)
+@pytest.mark.parametrize("watched", ["a", "*"])
+async def test_a_change_of_a_file_is_found_in_any_encoding_and_place(
+    tmp_path: Path, before: bytes, after: bytes, watched: str
+) -> None:
+    async def at_once(read: Callable[[], object]) -> object:
+        await trio.lowlevel.checkpoint()
+        return read()
+
+    sources = Site().sources()(MemorySandboxes(), tmp_path, at_once)  # type: ignore[arg-type]
+    (tmp_path / "cli").mkdir()
+    digests = []
+    for content in (before, after, before):
+        (tmp_path / "cli" / "a").write_bytes(content)
+        digests.append(kept(await sources.read("cli", WatchItem("file", watched))).hash)
+    assert digests[0] == digests[2] != digests[1]
