@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from rumi.tasks.schedules import checking
 from rumi.tasks.schedules.tools import ScheduleTool
 from rumi.tasks.schedules.watched import SourceText, WatchItem, difference, kept
 from rumi.tasks.schedules.when import After, Every
+from rumi.web.messages import Page
 from tests.chats.house import House, MemorySandboxes, house
 from tests.tasks.schedules.test_schedules import LIMITS, MADRID, Wall, rows, texts_of
 from tests.tasks.schedules.test_silent import Script, Visit, call
@@ -392,3 +394,32 @@ async def test_a_change_of_a_file_is_found_in_any_encoding_and_place(
         (tmp_path / "cli" / "a").write_bytes(content)
         digests.append(kept(await sources.read("cli", WatchItem("file", watched))).hash)
     assert digests[0] == digests[2] != digests[1]
+
+
+@pytest.mark.parametrize("of_one", ["site", "owner"])
+async def test_slow_checks_delay_only_their_like(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock, of_one: str
+) -> None:
+    site, looked = Site(), list[float]()
+
+    async def fetch(chat: str, url: str) -> Page:
+        if "quick" in url:
+            looked.append(trio.current_time())
+        else:
+            await trio.sleep(59)
+        return await Site.fetch(site, chat, url)
+
+    site.fetch = fetch  # type: ignore[method-assign]
+    async with house(tmp_path, Script(), now=Wall(), schedule_limits=LIMITS, sources=site.sources()) as home:
+        for number in range(40):
+            slow = "https://slow.example/{}" if of_one == "site" else "https://s{}.example/"
+            options = json.dumps({"if_changed": [slow.format(number)]})
+            new = ScheduleRecord("local", "cli", "text", "look", options=options)
+            await home.schedules.add(new, Every("* * * * *"), MADRID)
+        quick = json.dumps({"if_changed": ["https://quick.example/"]})
+        owner = "local" if of_one == "site" else "tg5"
+        new = ScheduleRecord(owner, "cli", "text", "look", options=quick)
+        await home.schedules.add(new, Every("* * * * *"), MADRID)
+        await trio.sleep(10 * 60)
+    assert len(looked) >= 9
+    assert max(later - one for one, later in pairwise(looked)) < 70
