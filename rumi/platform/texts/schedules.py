@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
+from rumi.platform.markdown import plain
 from rumi.platform.printable import clean, flat
 from rumi.platform.texts.formats import full_date, weekday
 from rumi.platform.texts.tasks import shortly
@@ -141,7 +142,7 @@ def check_fails(language: Language, id: int, text: str, why: str) -> str:
         "⚠️ Schedule {id} (“{text}”) cannot look: {why} It goes on trying, and says when it works again.",
         id=id,
         text=shortly(text),
-        why=flat(why),
+        why=plain(why, 400),  # a site chooses the address to which it redirects
     )
 
 

@@ -12,6 +12,7 @@ import trio.testing
 from rumi.agent.tool import ToolResult
 from rumi.errors import RumiError, UsageError
 from rumi.models.model import Emit, ModelRequest, Reply
+from rumi.platform.texts import schedules as schedule_texts
 from rumi.store.journal.checks import StoredCheck, store_check
 from rumi.store.journal.records import FireOutcome, Firing, Incoming, ScheduleRecord
 from rumi.tasks.schedules import checking
@@ -423,3 +424,10 @@ async def test_slow_checks_delay_only_their_like(
         await trio.sleep(10 * 60)
     assert len(looked) >= 9
     assert max(later - one for one, later in pairwise(looked)) < 70
+
+
+def test_the_reason_of_a_failed_look_has_no_marks() -> None:
+    said = schedule_texts.check_fails("en", 1, "look", "https://e.org/[pay](https://evil.example) *now*\n# x")
+    assert "[pay](" not in said
+    assert "*now*" not in said
+    assert "\n" not in said
