@@ -139,7 +139,7 @@ def check_fails(language: Language, id: int, text: str, why: str) -> str:
     """Say that what a schedule watches cannot be read."""
     return gettext(
         language,
-        "⚠️ Schedule {id} (“{text}”) cannot look: {why} It goes on trying, and says when it works again.",
+        "⚠️ Schedule {id} (“{text}”) can't read what it watches: {why} It keeps trying, and tells you when it works.",
         id=id,
         text=shortly(text),
         why=plain(why, 400),  # a site chooses the address to which it redirects
@@ -148,7 +148,9 @@ def check_fails(language: Language, id: int, text: str, why: str) -> str:
 
 def check_works(language: Language, id: int, text: str) -> str:
     """Say that what a schedule watches can be read again."""
-    return gettext(language, "✅ Schedule {id} (“{text}”) can look again.", id=id, text=shortly(text))
+    return gettext(
+        language, "✅ Schedule {id} (“{text}”) can read what it watches again.", id=id, text=shortly(text)
+    )
 
 
 def watching(language: Language, name: str, title: str, chars: int | None) -> str:

@@ -127,13 +127,13 @@ async def test_what_cannot_be_read_is_told_once_and_again_when_it_works(
         assert texts_of(tmp_path) == [], "two failures are no news"
         await trio.sleep(1800)
         (told,) = texts_of(tmp_path)
-        assert "cannot look" in told
+        assert "can't read what it watches" in told
         assert "last: failed" in await home.ask("/schedules")
         await trio.sleep(2700)
-        assert len([text for text in texts_of(tmp_path) if "cannot look" in text]) == 2
+        assert len([text for text in texts_of(tmp_path) if "can't read what it watches" in text]) == 2
         site.fault = ""
         await trio.sleep(300)
-        assert "can look again" in texts_of(tmp_path)[-1]
+        assert "can read what it watches again" in texts_of(tmp_path)[-1]
         assert (await home.schedules.show(1, None)).state == "active", "a site that is away pauses nothing"
     assert model.requests == []
 
@@ -275,7 +275,7 @@ async def test_files_folders_and_outputs_are_watched_too(
         (files / "notes.txt").symlink_to(tmp_path / "secret")
         await trio.sleep(600)
         assert "outside" not in "".join(texts_of(tmp_path)), "no link leads out of the workspace"
-        assert "cannot look" in texts_of(tmp_path)[-1]
+        assert "can't read what it watches" in texts_of(tmp_path)[-1]
 
 
 @pytest.mark.parametrize(
