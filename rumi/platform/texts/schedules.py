@@ -139,7 +139,8 @@ def check_fails(language: Language, id: int, text: str, why: str) -> str:
     """Say that what a schedule watches cannot be read."""
     return gettext(
         language,
-        "⚠️ Schedule {id} (“{text}”) can't read what it watches: {why} It keeps trying, and tells you when it works.",
+        "⚠️ Schedule {id} (“{text}”) can't read what it watches: {why} It keeps trying, and tells you when "
+        "it works.",
         id=id,
         text=shortly(text),
         why=plain(why, 400),  # a site chooses the address to which it redirects
