@@ -7,6 +7,7 @@ from typing import Final
 import trio
 
 from actors import ActorRef
+from rumi.agent.prompts.message_entries import without_note
 from rumi.chats.events import Replied
 from rumi.chats.hub import Hub, HubSubscription
 from rumi.chats.inbox import Inbox
@@ -64,7 +65,7 @@ class LocalChat:
 
     async def recent(self) -> list[PastTurn]:
         """Return the last exchanges of the current session, without the running turn; oldest first."""
-        rows = await self.journal.ask(read_history(self.chat, limit=RECENT_ENTRIES, going_on=True))
+        rows = await self.journal.ask(read_history(self.chat, limit=RECENT_ENTRIES, going_on=True, told=True))
         runs = self.hub.turn(self.chat).turn
         return [exchange for exchange in past_turns_of(rows) if exchange.turn != runs][-RECENT:]
 
@@ -113,7 +114,7 @@ def past_turns_of(rows: Iterable[StoredEntry]) -> list[PastTurn]:
         turn, message = row.entry.turn, row.entry.message
         known = found.get(turn, PastTurn(turn, "", ""))
         if message.role == "user" and read_block(message.content) is None:
-            found[turn] = replace(known, question=message.content)
+            found[turn] = replace(known, question=without_note(message.content))
         elif message.role == "assistant" and (said := ended(message.content)[0]):
             found[turn] = replace(known, answer=said)
-    return [exchange for exchange in found.values() if exchange.question]
+    return [exchange for exchange in found.values() if exchange.question or exchange.answer]

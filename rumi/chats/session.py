@@ -6,7 +6,7 @@ beginning that they have seen before, and answer sooner.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
@@ -43,6 +43,9 @@ SUMMED_AT: Final = 0.6
 
 CUT_AT: Final = 0.85
 """A turn first cuts the history if this share of the prompt's budget is used and there is no summary yet."""
+
+MOST_HIDDEN: Final = 50
+"""Maximum number of hidden turns that are remembered; a summary that is being made ends with a recent one."""
 
 LEAST: Final = 0.55
 """The history's token limit is at least this share of the budget that instructions and tools leave."""
@@ -193,6 +196,8 @@ class ChatSession:
         self.files_tainted = False
         self.parked = ParkedCalls((), self._store_parked)
         self._held: _Held | None = None
+        # The turn before each turn that prompts leave out: a summary that ends with one ends there.
+        self._before_hidden: dict[str, str] = {}
 
     @property
     def known_urls(self) -> frozenset[str]:
@@ -243,6 +248,7 @@ class ChatSession:
         )
         self.due, self.entries, self.summary, self.tainted = 0.0, (), None, False
         self.budget = None
+        self._before_hidden.clear()
         if forget:
             self.parked = ParkedCalls(await self._journal.ask(load_parked(self.chat)), self._store_parked)
 
@@ -273,10 +279,45 @@ class ChatSession:
         """Replace the entries that the `summary` covers with this summary."""
         # The summary may be ready while a separate turn runs: then it belongs to the suspended session.
         if self._held is not None and session == self._held.session:
-            entries = _behind(self._held.entries, summary)
+            entries = self._behind(self._held.entries, summary)
             self._held = replace(self._held, summary=summary, entries=entries)
         if session == self.session:
-            self.summary, self.entries = summary, _behind(self.entries, summary)
+            self.summary, self.entries = summary, self._behind(self.entries, summary)
+
+    def _behind(self, entries: tuple[HistoryEntry, ...], summary: Summary) -> tuple[HistoryEntry, ...]:
+        """Return the entries after those that a summary covers."""
+        turn, kept = summary.turn, summary.kept
+        while turn in self._before_hidden:
+            turn, kept = self._before_hidden[turn], 0
+        ends = [end for end, entry in enumerate(entries, 1) if entry.turn == turn]
+        return entries[max(max(ends, default=0) - kept, 0) :]
+
+    def silent_before(self, schedule: int) -> tuple[str, ...]:
+        """Return the turns of a schedule that have ended silently: the next such turn takes their place.
+
+        A turn with the full prompt note is not among them, because prompts need the note.
+        """
+        turns = dict.fromkeys(entry.turn for entry in self.entries if schedule and entry.silent == schedule)
+        whole = {entry.turn for entry in self.entries if is_whole(entry)}
+        return tuple(turn for turn in turns if turn not in whole)
+
+    def note_silent(self, turn: str, schedule: int, hides: Collection[str]) -> None:
+        """Mark the entries of a turn that has ended silently; leave out the turns that it `hides`.
+
+        The journal stores the same with the turn's reply.
+        """
+        before = ""
+        for exchange in exchanges(self.entries):
+            if exchange[0].turn in hides:
+                self._before_hidden[exchange[0].turn] = before
+                if len(self._before_hidden) > MOST_HIDDEN:
+                    del self._before_hidden[next(iter(self._before_hidden))]
+            before = exchange[0].turn
+        self.entries = tuple(
+            replace(entry, silent=schedule) if entry.turn == turn else entry
+            for entry in self.entries
+            if entry.turn not in hides
+        )
 
     async def cut(self, gone: Sequence[HistoryEntry]) -> None:
         """Remove these oldest entries from prompts, and store this cut. A later summary covers them, too."""
@@ -356,12 +397,6 @@ class ChatSession:
         """Append entries in memory only; the caller stores them with the turn's beginning or its reply."""
         self.entries = (*self.entries, *entries)
         self.tainted = self.tainted or any(entry.tainted for entry in entries)
-
-
-def _behind(entries: tuple[HistoryEntry, ...], summary: Summary) -> tuple[HistoryEntry, ...]:
-    """Return the entries after those that a summary covers."""
-    ends = [end for end, entry in enumerate(entries, 1) if entry.turn == summary.turn]
-    return entries[max(max(ends, default=0) - summary.kept, 0) :]
 
 
 def over(earlier: Summary | None, entries: Sequence[HistoryEntry]) -> Summary:

@@ -74,7 +74,9 @@ class StandingCalls(CoveringCalls):
             if why is None and not _may_approve(self._people, schedule, approval):
                 why = "rights"
             if why is not None:
-                self._note(why)
+                # Said with the question, and not again in each run that finds it without an answer.
+                if not self.calls.is_known(call):
+                    self._note(why)
                 return False
             after = approval.take(question.reach, words_of(schedule), self._message.id)
             if after is None:

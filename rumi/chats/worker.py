@@ -101,7 +101,7 @@ from rumi.store.journal.records import (
     HistoryEntry,
     Reason,
 )
-from rumi.store.journal.schedules import fired_by_hand
+from rumi.store.journal.schedules import fired_before, fired_by_hand
 from rumi.texts import Text, gettext, ngettext
 from rumi.web.links import urls_in_words
 from rumi.web.readers.files.viewer import Seen
@@ -110,6 +110,8 @@ logger = logging.getLogger(__name__)
 
 EXTRACTION_WAIT_S = 10.0
 """Maximum time that the reply to a reset waits for the facts extracted from the session, in seconds."""
+
+DAY_S = 86_400.0
 
 MOST_SHOWN = 10
 """Maximum number of files that one turn shows in a channel that sends files."""
@@ -210,7 +212,10 @@ class Worker:
         if finished is None:
             finished = self._cut_short(job, unconfirmed)
         silent = finished.nothing_new and await self._may_be_silent(job, finished)
-        replied = await self._settle(self._end(job, finished, silent=silent))
+        reply = self._end(job, finished, silent=silent)
+        replied = await self._settle(reply)
+        if silent:
+            self._session.note_silent(job.turn, job.message.schedule, reply.hides)
         if job.message.schedule:
             replied = replace(replied, schedule=job.message.schedule)
         if job.allowed:  # a yes is valid for this turn only
@@ -225,15 +230,23 @@ class Worker:
         """Return True if nobody has to be told how a scheduled turn with nothing new has ended.
 
         A failure, a call that waits for a yes, a shown file and a person who waits must be answered. What an
-        earlier process did in the turn is not known well enough to be silent about it.
+        earlier process did in the turn is not known well enough to be silent about it. Calls of earlier runs
+        that still wait are repeated once a day: a look of every few minutes would repeat them all the time.
         """
         acted = job.broken is not None and replies_in(job.broken.entries) > 0
         told = finished.failed or job.still_running or job.shows or job.joined or job.dropped or acted
         note = "" if job.broken is not None and job.note == reply_texts.went_on(job.language) else job.note
         if not job.message.schedule or told or note or self._session.parked.to_ask():
             return False
+        ask, schedule, message = self._services.journal.ask, job.message.schedule, job.message.id
+        if await ask(fired_by_hand(schedule, message)):
+            return False
+        if waiting := self._session.parked.still_waiting(schedule):
+            before, now = await ask(fired_before(schedule, message)), self._context.now()
+            if any(_days(one.at, now) > _days(one.at, before) for one in waiting):
+                return False
         job.note = ""
-        return not await self._services.journal.ask(fired_by_hand(job.message.schedule, job.message.id))
+        return True
 
     async def _attempts(self, job: Job) -> TurnFinished:
         """Run the turn. If parts of its message come while it has done nothing yet, begin it again."""
@@ -662,7 +675,8 @@ class Worker:
         if command:
             entries = () if silent else output_entries(job.message, entry)
         self._session.remember(*entries)
-        self._session.due = self._context.now() + self._context.settings.session.ttl_s
+        if not silent:  # otherwise a look of every few minutes would never let a session end
+            self._session.due = self._context.now() + self._context.settings.session.ttl_s
         # Notices wait for a reply that somebody reads.
         notices = {} if silent else dict(self._services.notices(self._chat, job.language))
         answer, buttons = finished.answer, tuple[Button, ...]()
@@ -680,8 +694,11 @@ class Worker:
             buttons=buttons,
             parts=job.further,
             silent=silent,
+            hides=self._session.silent_before(job.message.schedule) if silent else (),
             outcome=outcome,
         )
+        if silent:  # nobody would see questions, and their buttons would displace those that people see
+            return reply
         schedule, now = job.message.schedule, self._context.now()
         return asking(reply, self._session.parked, job.language, schedule=schedule, now=now)
 
@@ -958,6 +975,11 @@ class Worker:
         except RumiError as error:
             return error
         return None
+
+
+def _days(since: float, now: float) -> int:
+    """Return the number of whole days between two times; 0 if `now` is before."""
+    return int(max(0.0, now - since) // DAY_S)
 
 
 def _without_words_of_others(entries: Sequence[HistoryEntry]) -> list[Message]:

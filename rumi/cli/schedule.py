@@ -18,7 +18,7 @@ _ask = partial(ask, "schedules")
 
 ID = click.argument("schedule", type=click.IntRange(min=1), metavar="ID")
 
-NOTHING_FIRES = Text("Nothing fires until a Rumi runs: rumi serve")
+NOTHING_FIRES = Text("Nothing fires until Rumi runs: rumi serve")
 
 
 @click.group(invoke_without_command=True)
@@ -116,6 +116,8 @@ def list_(chat: str = "", owner: str = "", as_json: bool = False) -> None:
         )
         text = flat(task_texts.shortly(schedule["text"]))
         last = f"  ({flat(schedule['last'])})" if schedule.get("last") else ""
+        names = [flat(one["what"]) for one in schedule.get("watched", ())]
+        text += f"  ({schedule_texts.if_changed(language, names)})" if names else ""
         echo(f"{schedule['id']:>5}  {kind:<13} {state:<9} {flat(schedule['when'])}  {text}{last}")
 
 
@@ -209,28 +211,28 @@ def _shown(text: str) -> str:
 @command.command()
 @ID
 def pause(schedule: int) -> None:
-    """Have schedule ID fire no more until it is resumed."""
+    """Pause schedule ID until it is resumed."""
     _change("pause", schedule)
 
 
 @command.command()
 @ID
 def resume(schedule: int) -> None:
-    """Have schedule ID go on."""
+    """Resume schedule ID at its next time."""
     _change("resume", schedule)
 
 
 @command.command()
 @ID
 def run(schedule: int) -> None:
-    """Fire schedule ID now, in the process that runs; its next time stays."""
+    """Run schedule ID now. Its next run doesn't change."""
     _change("run", schedule)
 
 
 @command.command()
 @ID
 def delete(schedule: int) -> None:
-    """Delete schedule ID. What it has begun goes on."""
+    """Delete schedule ID. Work that it has started continues."""
     _change("delete", schedule)
 
 

@@ -13,7 +13,9 @@ from trio.testing import MockClock
 from rumi.agent.permissions.standing import approval_in
 from rumi.store.journal import actor as journal_actor
 from rumi.tasks.schedules import clock
+from rumi.tasks.schedules.when import Every
 from tests.chats.standing import (
+    BRIEFING,
     DAY_S,
     NEWS,
     SEND,
@@ -405,3 +407,54 @@ async def _cut_run(path: Path, outside: Outside, random: Random) -> None:
     with trio.move_on_after(60):
         async with briefing(path, outside, add=False):
             await trio.sleep_forever()
+
+
+async def test_a_question_without_an_answer_is_repeated_once_a_day_while_runs_are_silent(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    outside, nothing = Outside(), ("nothing_new", {"why": "calm"})
+
+    def calls() -> Calls:
+        return (nothing,) if told else (*usual(), nothing)
+
+    told: list[str] = []
+    async with briefing(tmp_path, outside, calls, add=False) as home:
+        await home.house.schedules.add(BRIEFING, Every("*/30 * * * *"), "UTC")
+        silent = 0
+        while len(told) < 3:
+            replied = await home.replied()
+            silent += replied.silent
+            if not replied.silent:
+                told.append(replied.text)
+        assert 90 <= silent <= 96
+        assert "(asked 1 day ago)" in told[1]
+        assert "(asked 2 days ago)" in told[2]
+        assert [one.words for one in await home.buttons()][:2] == ["/yes 1", "/no 1"]
+        with closing(sqlite3.connect(tmp_path / "state.db")) as db:
+            assert db.execute("SELECT count(*) FROM messages WHERE buttons != '[]'").fetchone() == (3,)
+
+
+async def test_the_end_of_an_approval_is_said_once_and_then_runs_are_silent(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    outside, said = Outside(), list[str]()
+
+    def calls() -> Calls:
+        return (
+            ("web_fetch", {"url": NEWS}),
+            ("web_fetch", {"url": WEATHER.format(day="1")}),
+            ("nothing_new", {"why": "calm"}),
+        )
+
+    async with briefing(tmp_path, outside, calls, add=False) as home:
+        await home.house.schedules.add(BRIEFING, Every("0 * * * *"), "UTC")
+        await home.next_run()
+        await home.ask("/yes 1 always")
+        with closing(sqlite3.connect(tmp_path / "state.db")) as db, db:
+            db.execute("UPDATE schedules SET approval = json_set(approval, '$.until', 1.0)")
+        for _ in range(6):
+            replied = await home.replied()
+            said += [replied.text] if replied.schedule and not replied.silent else []
+    assert len(said) == 1
+    assert "because its time is over" in said[0]
+    assert "🔒 This needs your yes" in said[0]

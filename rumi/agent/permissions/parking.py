@@ -156,6 +156,11 @@ class ParkedCalls:
         if left:
             await self._store(*left)
 
+    def is_known(self, call: str) -> bool:
+        """Return True if exactly this call waits for an answer, or was refused."""
+        found = self._last(call)
+        return found is not None and found.state in ("waits", "refused")
+
     def still_waiting(self, schedule: int) -> list[Parked]:
         """Return the calls of a schedule that a message has asked about, and that have no answer yet."""
         return [

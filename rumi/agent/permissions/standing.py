@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from math import log2
 from typing import Any, Final, Literal, TypeAlias
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from rumi.agent.permissions.carried import CALL_BITS
 from rumi.agent.permissions.consent import Words
@@ -31,14 +31,21 @@ MOST_IN_ALL: Final = 1000
 MOST_DIGITS: Final = 16
 """Maximum number of digits in which an address may differ from the approved one, such as those of a date."""
 
+SPELLING_BITS: Final = log2(3)
+"""Bits of the choice between a word in small letters, in capitals, and with a first capital."""
+
 SIGN_BITS: Final = log2(11)
 """Bits that a digit, or a sign between two words, can tell the server of an address."""
 
 Ended: TypeAlias = Literal["edited", "owner", "rights", "expired", "revoked"]
 """The reason why an approval is not valid."""
 
-_RUNS: Final = re.compile(r"[0-9]+")
+# A percent escape is a character, such as a letter, and no number.
+_RUNS: Final = re.compile(r"(?<!%)(?<!%[0-9A-Fa-f])[0-9]+")
 _WORDS: Final = re.compile(r"[^\W\d_]+|\d|[^\w\s]|_")
+_UNESCAPED: Final = "/:@!$&'()*+,;=~"
+"""The signs that paths have without an escape, beside letters, digits and `-._`."""
+
 _BETWEEN: Final = frozenset("/.-_:,;~+()")
 
 
@@ -213,17 +220,22 @@ def _is_said(address: str, words: str) -> bool:
     Addresses with a query are never said in this sense.
     """
     parts = urlsplit(address)
-    if parts.query:
+    # The choice of capitals and of escapes could tell as much as the words.
+    if parts.query or quote(unquote(parts.path), safe=_UNESCAPED) != parts.path:
         return False
     known, bits = set(_WORDS.findall(words.casefold())), 0.0
-    for part in _WORDS.findall(unquote(parts.path).casefold()):
+    for part in _WORDS.findall(unquote(parts.path)):
         if part in _BETWEEN or (part.isascii() and part.isdecimal()):
             bits += SIGN_BITS
-        elif len(part) > 1 and part in known:
-            bits += log2(len(known) + 1)
+        elif len(part) > 1 and part.casefold() in known and part in _spellings(part):
+            bits += log2(len(known) + 1) + SPELLING_BITS
         else:
             return False
     return bits <= CALL_BITS
+
+
+def _spellings(word: str) -> tuple[str, ...]:
+    return word.lower(), word.upper(), word.capitalize()
 
 
 def _digest(*parts: object) -> str:

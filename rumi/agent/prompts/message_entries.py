@@ -3,6 +3,7 @@
 Text that the user did not write is delimited and marked as untrusted.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -21,6 +22,11 @@ QUOTED_BESIDE = 60
 """Maximum length of a message's text in a description that names attachments too."""
 SENT_FILE = "a file that the user sent"
 EVENT = "A program sends this event."
+_ANNOUNCES = re.compile(
+    r"\[The schedule \d+ fires\. What it says follows\.\]|\[The task \d+ has ended\. Its result follows\.\]"
+)
+_RAN = re.compile(r"\[The schedule \d+ has run a command without you: (.*)\]", re.DOTALL)
+_ASKS = re.compile(r"\A\[The (?:schedule \d+ asks this now|trigger \S+ fires because)[^\]\n]*\]\n")
 ANSWERED = ", which the user's message answers"
 
 
@@ -274,6 +280,17 @@ def result_entries(message: Incoming) -> tuple[HistoryEntry, ...]:
     links = tuple(link for link in links_in(message.text) if "?" not in link)
     result = HistoryEntry(turn, Message("assistant", message.text), tainted=True, links=links)
     return (HistoryEntry(turn, note, tainted=True), result)
+
+
+def without_note(text: str) -> str:
+    """Return a user message of the history as people read it: without the note about where it comes from.
+
+    The result is empty if the message only announces what follows.
+    """
+    if _ANNOUNCES.fullmatch(text):
+        return ""
+    ran = _RAN.fullmatch(text)
+    return ran[1] if ran else _ASKS.sub("", text, count=1)
 
 
 def described(said: Incoming) -> str:

@@ -177,7 +177,9 @@ class UseSkill(Tool):
             if owns == "parts":
                 await self._brings()
             return ToolResult(False, one_line(str(error)), tainted=not own or tainted or self._tainted())
-        own = owns == "all" or (owns == "parts" and all(part.made for part in result.parts))
+        # A run that returns nothing marks nothing: it may have saved what it has fetched.
+        made = bool(result.parts) and all(part.made for part in result.parts)
+        own = owns == "all" or (owns == "parts" and made)
         if owns == "parts" and not own:
             await self._brings()  # it has read something from outside, which it may have written to a file
         # Checked after the run: the code may have read the chat's files itself.

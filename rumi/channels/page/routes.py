@@ -261,7 +261,8 @@ class Handlers:
         if not before.isascii() or not before.isdigit() or len(before) > 18:
             raise HTTPException(400, "no number")
         rows = await self._asked(
-            request, self._page.journal.ask(read_history(talk.chat.chat, int(before), MOST_ENTRIES))
+            request,
+            self._page.journal.ask(read_history(talk.chat.chat, int(before), MOST_ENTRIES, told=True)),
         )
         entries = await self._page.offload(
             lambda: [rendered_entry(entry.shape()) for entry in stored_entries(rows)]

@@ -42,7 +42,7 @@ class Talk:
         if self._begun:
             return
         replies = await self.chat.undelivered()
-        rows = await self.chat.journal.ask(read_history(self.chat.chat, limit=MOST_ENTRIES))
+        rows = await self.chat.journal.ask(read_history(self.chat.chat, limit=MOST_ENTRIES, told=True))
         if not self._begun:  # another view may have loaded it meanwhile
             self._begun = True
             self.transcript.begin(rows)

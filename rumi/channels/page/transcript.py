@@ -17,6 +17,7 @@ from rumi.agent.events import (
     TurnFinished,
     title_of,
 )
+from rumi.agent.prompts.message_entries import without_note
 from rumi.agent.todo_list import MARKS, TODO, todo_items
 from rumi.agent.tool import ToolResult
 from rumi.chats.events import MOST_STEPS, OUTPUT_CHARS, ChatEvent, Queued, Replied, TurnRestarted, TurnStarted
@@ -105,6 +106,7 @@ def stored_entries(rows: Sequence[StoredEntry]) -> Iterator[TranscriptEntry]:
     for row in rows:
         message, turn = row.entry.message, row.entry.turn
         id, text = f"h{row.id}", message.content
+        text = without_note(text) if message.role == "user" else text
         if row.session != session and text:
             session = row.session
             yield TranscriptEntry(f"s{row.id}", "reply", "done", [{"kind": "session"}], row.at)

@@ -22,7 +22,7 @@ from rumi.channels.terminal.growing import GrowingAnswer
 from rumi.channels.terminal.paint import AnswerMarkdown, Called, Glimpse, Painter, TodoList, hanging
 from rumi.channels.terminal.progress import SPINNER, TICK_S
 from rumi.channels.terminal.session import Settled
-from rumi.channels.terminal.words import Reader, void_note
+from rumi.channels.terminal.words import Reader, from_elsewhere, void_note
 from rumi.chats.events import ChatEvent, Queued, Replied, TurnRestarted, TurnStarted, TurnState
 from rumi.chats.port import PastTurn
 from rumi.models.model import Discarded, TextDelta
@@ -179,10 +179,10 @@ class LiveView:
         self._print(AnswerMarkdown(reply.text))
         await self._end()
 
-    async def elsewhere(self, text: str) -> None:
-        """Print a message from another sender."""
+    async def elsewhere(self, text: str, schedule: int = 0) -> None:
+        """Print a message from another sender, or of a schedule."""
         said = Text.assemble(
-            (clean(text), "bold"), f"  {gettext(self._reader.language, '(in another window)')}", style="dim"
+            (clean(text), "bold"), f"  {from_elsewhere(self._reader.language, schedule)}", style="dim"
         )
         self._print(hanging(Text("› ", "dim"), said), gap=True)
         await self._draw()
@@ -218,9 +218,10 @@ class LiveView:
         for exchange in past_turns:
             asked = one_line(exchange.question)
             asked = asked if len(asked) <= LINE_CHARS else f"{asked[: LINE_CHARS - 1]}…"
-            self._print(hanging(Text("› ", "dim"), Text(asked, "dim")), gap=True)
+            if asked:  # a reminder answers nothing
+                self._print(hanging(Text("› ", "dim"), Text(asked, "dim")), gap=True)
             if exchange.answer:
-                self._print(Glimpse(exchange.answer))
+                self._print(Glimpse(exchange.answer), gap=not asked)
         await self._end()
 
     async def copy(self, sequence: str, text: str) -> None:

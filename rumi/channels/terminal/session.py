@@ -69,8 +69,8 @@ class ConversationView(Protocol):
         """Show an earlier final reply that no one has read yet."""
         ...
 
-    async def elsewhere(self, text: str) -> None:
-        """Show a message from another sender that started a turn."""
+    async def elsewhere(self, text: str, schedule: int = 0) -> None:
+        """Show a message from another sender, or of a `schedule`, that started a turn."""
         ...
 
     async def stopping(self, presses: int) -> None:
@@ -369,7 +369,9 @@ class TerminalSession:
         held, self._scheduled = self._scheduled, []
         if event.what.silent:
             return True
-        await self.view.elsewhere(str(getattr(held[0].what, "text", "")))
+        begun = held[0].what
+        if isinstance(begun, TurnStarted):
+            await self.view.elsewhere(begun.text, begun.schedule)
         for one in held:
             await self.view.event(one)
         return False

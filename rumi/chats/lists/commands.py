@@ -65,9 +65,12 @@ class ListCommands:
         if changed.full:
             most = MOST_LISTS if changed.full == "lists" else MOST_ITEMS
             return CommandReply(list_texts.list_full(language, changed.full, most))
+        # A button names an item by its id.
+        unknown = [name for name in changed.unknown if not re.fullmatch(r"#\d+", name)]
         notes = (
             list_texts.items_removed(language, changed.removed) if changed.removed else "",
-            list_texts.items_unknown(language, changed.unknown) if changed.unknown else "",
+            list_texts.items_unknown(language, unknown) if unknown else "",
+            list_texts.item_gone(language) if len(unknown) < len(changed.unknown) else "",
         )
         page = page_of(changed.position)
         return reply(language, name, changed.items, page, "\n".join(filter(None, notes)))

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from typing import Final, Literal, TypeAlias
+from unicodedata import category, normalize
 
 from rumi.platform.printable import one_line
 from rumi.platform.unaccented import unaccented
@@ -28,7 +29,8 @@ VERBS: Final[dict[str, Verb]] = {word: verb for verb, words in _WORDS.items() fo
 """The words for changes in English, Spanish and Portuguese, without accents."""
 
 _NAME: Final = re.compile(r"[\w-]+")
-_BETWEEN: Final = re.compile(r"(?<!\d),|,(?!\d)|[;\n]")
+_JOINERS: Final = re.compile("[\u200c\u200d]")
+_BETWEEN: Final = re.compile(r"(?<!\d),|,(?!\d)|[;\n；؛，、،]")
 
 
 def verb_of(word: str) -> Verb | None:
@@ -37,9 +39,14 @@ def verb_of(word: str) -> Verb | None:
 
 
 def list_name(said: str) -> str:
-    """Return the name of a list in its stored form: lower case, with - for spaces. Empty if it is no name."""
-    name = "-".join(said.casefold().split())
-    fits = len(name) <= NAME_CHARS and _NAME.fullmatch(name) is not None and verb_of(name) is None
+    """Return the name of a list in its stored form: lower case, with - for spaces. Empty if it is no name.
+
+    Vowel signs and accents count as parts of their letters, however a keyboard composes them.
+    """
+    name = normalize("NFC", "-".join(_JOINERS.sub("", said).casefold().split()))
+    letters = "".join(one for one in name if not category(one).startswith("M"))
+    fits = len(name) <= NAME_CHARS and _NAME.fullmatch(letters) is not None and verb_of(name) is None
+    fits = fits and name[0] == letters[0]
     return name if fits else ""
 
 

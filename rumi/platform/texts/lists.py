@@ -114,6 +114,11 @@ def items_unknown(language: Language, names: Sequence[str]) -> str:
     return gettext(language, "❌ I find no single item for {words}. Use its number.", words=words)
 
 
+def item_gone(language: Language) -> str:
+    """Say that the item of a button was removed."""
+    return gettext(language, "That item is no longer on the list.")
+
+
 def items_removed(language: Language, texts: Sequence[str]) -> str:
     """Name removed items, so that a person can add them again."""
     words = ", ".join(plain(text, SHOWN_CHARS) for text in texts[:NAMED])

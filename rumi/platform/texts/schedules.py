@@ -4,7 +4,8 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
-from rumi.platform.printable import flat
+from rumi.platform.markdown import plain
+from rumi.platform.printable import clean, flat
 from rumi.platform.texts.formats import full_date, weekday
 from rumi.platform.texts.tasks import shortly
 from rumi.texts import Language, gettext, ngettext
@@ -56,7 +57,11 @@ def schedule_set(
     lines = [
         f"⏰ {name} {id}: {when}",
         gettext(language, "   “{text}”", text=shortly(text)),
-        gettext(language, "To change it, delete it and ask again: /schedules delete {id}", id=id),
+        gettext(
+            language,
+            "To change the text: /schedules edit {id} TEXT. To cancel it: /schedules delete {id}",
+            id=id,
+        ),
     ]
     if quiet:
         lines.insert(
@@ -64,7 +69,7 @@ def schedule_set(
             gettext(language, "   In quiet hours: it comes {quiet}.", quiet=quiet),
         )
     if not stays:
-        lines.append(gettext(language, "It fires while a Rumi runs; to keep one running: rumi serve"))
+        lines.append(gettext(language, "It only fires while Rumi is running. `rumi serve` keeps it running."))
     return "\n".join(lines)
 
 
@@ -101,7 +106,8 @@ def schedule_kind(language: Language, kind: str) -> str:
 
 
 def command_output(output: str) -> str:
-    """Return the output of a schedule's command as code, in which no mark counts."""
+    """Return a command's output as code, in which no mark counts, and without control characters."""
+    output = clean(output)
     longest = max((len(run) for run in re.findall("`+", output)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}\n{output}\n{fence}"
@@ -133,16 +139,19 @@ def check_fails(language: Language, id: int, text: str, why: str) -> str:
     """Say that what a schedule watches cannot be read."""
     return gettext(
         language,
-        "⚠️ Schedule {id} (“{text}”) cannot look: {why} It goes on trying, and says when it works again.",
+        "⚠️ Schedule {id} (“{text}”) can't read what it watches: {why} It keeps trying, and tells you when "
+        "it works.",
         id=id,
         text=shortly(text),
-        why=flat(why),
+        why=plain(why, 400),  # a site chooses the address to which it redirects
     )
 
 
 def check_works(language: Language, id: int, text: str) -> str:
     """Say that what a schedule watches can be read again."""
-    return gettext(language, "✅ Schedule {id} (“{text}”) can look again.", id=id, text=shortly(text))
+    return gettext(
+        language, "✅ Schedule {id} (“{text}”) can read what it watches again.", id=id, text=shortly(text)
+    )
 
 
 def watching(language: Language, name: str, title: str, chars: int | None) -> str:
@@ -184,10 +193,10 @@ def outcome_time(language: Language, local: datetime, now: datetime) -> str:
     return f"{full_date(language, local)}, {local:%H:%M}"
 
 
-def schedule_list(language: Language, rows: Sequence[tuple[int, str, str, str, str, str, str]]) -> str:
+def schedule_list(language: Language, rows: Sequence[tuple[int, str, str, str, str, str, str, str]]) -> str:
     """List schedules in Markdown.
 
-    Each row has a number, a kind, a state, its reason, a time, a text, and the outcome of the last fire.
+    Each row has a number, a kind, a state, its reason, a time, a text, what is watched, and the last outcome.
     """
     if not rows:
         return gettext(language, "There are no reminders or schedules.")
@@ -195,11 +204,16 @@ def schedule_list(language: Language, rows: Sequence[tuple[int, str, str, str, s
         " · ".join(
             (
                 *(f"- {id}", schedule_kind(language, kind), schedule_state(language, state, reason)),
-                *(when, shortly(text), *((last,) if last else ())),
+                *(when, shortly(text), *filter(None, (watched, last))),
             )
         )
-        for id, kind, state, reason, when, text, last in rows
+        for id, kind, state, reason, when, text, watched, last in rows
     )
+
+
+def if_changed(language: Language, names: Sequence[str]) -> str:
+    """Return what a schedule watches, for a list of schedules; empty without names."""
+    return gettext(language, "if changed: {names}", names=", ".join(names)) if names else ""
 
 
 def schedule_changed(language: Language, id: int, what: str, when: str = "") -> str:
@@ -210,6 +224,17 @@ def schedule_changed(language: Language, id: int, what: str, when: str = "") -> 
         "run": gettext(language, "⏰ Schedule {id} runs now.", id=id),
         "delete": gettext(language, "🗑 Schedule {id} is deleted.", id=id),
     }[what]
+
+
+def schedules_usage(language: Language) -> str:
+    """Say how to use `/schedules`."""
+    return gettext(
+        language,
+        "I did not understand that. N is the number of a schedule; /schedules lists them:\n"
+        "- /schedules pause N, resume N, run N, delete N; /schedules resume all\n"
+        "- /schedules edit N TEXT gives it a new text\n"
+        "- /schedules approve N shows what it may do without asking, /schedules revoke N takes it back",
+    )
 
 
 def schedule_usage(language: Language) -> str:

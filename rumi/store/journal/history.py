@@ -158,7 +158,7 @@ def shorten_history(transaction: Transaction, chat: str, session: int, latest: i
     """
     # The position is stored and only grows: prompts must keep their beginning, which servers cache.
     row = transaction.db.execute(
-        "SELECT id FROM history WHERE chat = ? AND session = ? AND NOT undone"
+        "SELECT id FROM history WHERE chat = ? AND session = ? AND NOT undone AND silent >= 0"
         " ORDER BY id DESC LIMIT 1 OFFSET ?",
         (chat, session, latest),
     ).fetchone()
@@ -231,16 +231,16 @@ def _entries(
     that did not fit is "" if all turns fit.
     """
     rows = transaction.db.execute(
-        "SELECT turn, message, tainted, links, id <= sessions.short FROM history"
+        "SELECT turn, message, tainted, links, silent, id <= sessions.short FROM history"
         " JOIN sessions ON sessions.chat = history.chat AND sessions.number = history.session"
         " WHERE history.chat = ? AND history.session = ? AND id > ? AND id <= ? AND NOT undone"
-        " ORDER BY id DESC LIMIT ?",
+        " AND silent >= 0 ORDER BY id DESC LIMIT ?",
         (*session, behind, upto, limit),
     )
     entries: list[HistoryEntry] = []
     cut_turn = ""
     left = inf if max_tokens is None else max_tokens
-    for turn, text, tainted, links, short in rows:
+    for turn, text, tainted, links, silent, short in rows:
         message = load_message(text)
         message = in_short(message) if short else message
         left -= message.tokens
@@ -248,7 +248,7 @@ def _entries(
             if entries[0].turn != turn:
                 entries, cut_turn = [entry for entry in entries if entry.turn != turn], turn
             break
-        entries.append(HistoryEntry(turn, message, bool(tainted), load_links(links)))
+        entries.append(HistoryEntry(turn, message, bool(tainted), load_links(links), silent))
     rows.close()
     return tuple(reversed(entries)), cut_turn
 
@@ -270,6 +270,15 @@ def insert_history(
         transaction.db.execute(
             "UPDATE sessions SET fresh = TRUE WHERE chat = ? AND number = ?", (chat, session)
         )
+
+
+def mark_silent(
+    transaction: Transaction, chat: str, session: int, turn: str, schedule: int, hides: tuple[str, ...]
+) -> None:
+    """Record that a turn of a schedule has ended silently, and that prompts leave out the turns `hides`."""
+    mark = "UPDATE history SET silent = ? WHERE chat = ? AND session = ? AND turn = ?"
+    marks = [(-schedule, chat, session, hidden) for hidden in hides]
+    transaction.db.executemany(mark, [*marks, (schedule, chat, session, turn)])
 
 
 def session_of(transaction: Transaction, chat: str) -> tuple[int, float]:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias
+from unicodedata import normalize
 
 from rumi.platform.unaccented import unaccented
 from rumi.store.journal.rows import put_row, row_json
@@ -155,8 +156,8 @@ class _Changing:
     def exceeds(self, items: Sequence[ListItem]) -> Full:
         if not self.change.add:
             return ""
-        known = {_key(item.text) for item in items}
-        new = len({_key(text) for text in self.change.add} - known)
+        known = {_same(item.text) for item in items}
+        new = len({_same(text) for text in self.change.add} - known)
         if len(items) + new > MOST_ITEMS:
             return "items"
         if items:
@@ -213,7 +214,7 @@ class _Changing:
     def _add(self, text: str) -> None:
         text = clean(text)
         for item in items_of.do(self.transaction, self.chat, self.name):
-            if _key(item.text) == _key(text):
+            if _same(item.text) == _same(text):
                 if item.ticked:
                     self._untick(item)
                 return
@@ -262,13 +263,23 @@ def found_item(items: Sequence[ListItem], words: str) -> ListItem | None:
         if 1 <= int(number) <= len(items):
             return items[int(number) - 1]
     key = _key(words)
-    same = [item for item in items if _key(item.text) == key]
+    same = [item for item in items if _same(item.text) == _same(words)]
+    same = same or [item for item in items if _key(item.text) == key]
     part = same or [item for item in items if key and key in _key(item.text)]
     return part[0] if len(part) == 1 else None
 
 
 def _key(text: str) -> str:
     return " ".join(unaccented(text).split())
+
+
+def _same(text: str) -> str:
+    """Return a form that is equal for two spellings of one item.
+
+    Latin letters are often written without their accents. In other scripts a mark makes another letter.
+    """
+    key = _key(text)
+    return key if key.isascii() else " ".join(normalize("NFC", text.casefold()).split())
 
 
 def restore_items(transaction: Transaction, turn: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

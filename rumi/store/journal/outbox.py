@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, Literal
 
-from rumi.store.journal.history import insert_history
+from rumi.store.journal.history import insert_history, mark_silent
 from rumi.store.journal.parked import buttons_in, buttons_json, note_asked
 from rumi.store.journal.records import FinalReply, FireOutcome, OutcomeHow, StoredReply
 from rumi.store.journal.scopes import of_chat, of_reply
@@ -25,6 +25,9 @@ def settle(transaction: Transaction, chat: str, reply: FinalReply) -> int:
         return int(replied[0] or 0)
     session = reply.session or _session_of(transaction, reply.messages[0])
     insert_history(transaction, chat, session, reply.entries)
+    if reply.silent and reply.entries:
+        schedule, turn = _schedule_of(transaction, reply.messages[0]), reply.entries[-1].turn
+        mark_silent(transaction, chat, session, turn, schedule, reply.hides)
     record_notices(transaction, reply.noticed)
     note_asked(transaction, chat, reply.asked)
     if reply.due is not None:
@@ -86,6 +89,11 @@ def mark_parts(transaction: Transaction, chat: str, message: int, parts: Sequenc
 def _reply_of(transaction: Transaction, message: int) -> int | None:
     row = transaction.db.execute("SELECT reply FROM messages WHERE id = ?", (message,)).fetchone()
     return row[0] if row else None
+
+
+def _schedule_of(transaction: Transaction, message: int) -> int:
+    row = transaction.db.execute("SELECT schedule FROM messages WHERE id = ?", (message,)).fetchone()
+    return int(row[0] or 0) if row else 0
 
 
 def _session_of(transaction: Transaction, message: int) -> int:

@@ -64,13 +64,19 @@ def name_chat(transaction: Transaction, chat: str, title: str) -> None:
 
 @step(reads=True)
 def read_history(
-    transaction: Transaction, chat: str, before: int = MOST_ENTRY, limit: int = 200, going_on: bool = False
+    transaction: Transaction,
+    chat: str,
+    before: int = MOST_ENTRY,
+    limit: int = 200,
+    going_on: bool = False,
+    told: bool = False,
 ) -> tuple[StoredEntry, ...]:
     """Return the chat's latest history entries before the entry number `before`, oldest first.
 
-    The entries are from all sessions of the chat; with `going_on`, only from the current session.
+    The entries are from all sessions of the chat; with `going_on`, only from the current session. With
+    `told`, turns that have ended silently are left out.
     """
-    which = _GOING_ON if going_on else _NOT_FORGOTTEN
+    which = (_GOING_ON if going_on else _NOT_FORGOTTEN) + (" AND silent = 0" if told else "")
     rows = transaction.db.execute(
         f"SELECT {_ENTRY} FROM history WHERE chat = ? AND id < ?{which} ORDER BY id DESC LIMIT ?",
         (chat, before, limit),

@@ -94,13 +94,15 @@ class HistoryEntry:
     """One message in the history of a chat, with the turn that it belongs to.
 
     `tainted` is True if untrusted content had been read when the message was created. `links` are the known
-    URLs in the message, exactly as the user or a page wrote them.
+    URLs in the message, exactly as the user or a page wrote them. `silent` is the schedule of a turn that has
+    ended without a message to the user; 0 for other turns.
     """
 
     turn: str
     message: Message
     tainted: bool = False
     links: tuple[str, ...] = ()
+    silent: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -436,7 +438,8 @@ class FinalReply:
     parked calls that the reply asks about. `buttons` are added to those that the first message already has.
     `parts` are those of the messages that are parts of the first one. With `in_place`, the reply to a press
     of a button takes the place of the message with the button, where the channel can edit messages. A
-    `silent` reply counts as delivered: nobody is told of it. `outcome` is what the schedule of the first
+    `silent` reply counts as delivered: nobody is told of it. `hides` are earlier silent turns, which prompts
+    leave out from now on. `outcome` is what the schedule of the first
     message shows about this work; None for what follows from `reason`.
     """
 
@@ -452,6 +455,7 @@ class FinalReply:
     parts: tuple[int, ...] = ()
     in_place: bool = False
     silent: bool = False
+    hides: tuple[str, ...] = ()
     outcome: "FireOutcome | None" = None
 
 

@@ -323,6 +323,15 @@ def fired_by_hand(transaction: Transaction, schedule: int, message: int) -> bool
 
 
 @step(reads=True)
+def fired_before(transaction: Transaction, schedule: int, message: int) -> float:
+    """Return the time of the fire before the one that stored a message; 0 if it is not known."""
+    (at,) = transaction.db.execute(
+        "SELECT coalesce(max(at), 0) FROM fires WHERE schedule = ? AND message < ?", (schedule, message)
+    ).fetchone()
+    return float(at)
+
+
+@step(reads=True)
 def failed_schedules(transaction: Transaction) -> tuple[ScheduleRecord, ...]:
     """Return active schedules whose work has failed `FAILURES` times in a row."""
     return _schedules(

@@ -73,7 +73,9 @@ CREATE TABLE history (
     tainted INTEGER NOT NULL,
     created REAL NOT NULL,
     links   TEXT NOT NULL DEFAULT '[]',       -- JSON: addresses that its user or a page gave, word for word
-    undone  INTEGER NOT NULL DEFAULT 0        -- its turn was taken back: prompts do not show it
+    undone  INTEGER NOT NULL DEFAULT 0,       -- its turn was taken back: prompts do not show it
+    -- The schedule whose turn ended without a message; negative if a later one did: prompts do not show it
+    silent  INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX history_of_session ON history (chat, session, id);
 CREATE INDEX history_of_chat ON history (chat, id);
@@ -622,6 +624,7 @@ CREATE TABLE unreachable (
 );
 """,
     17: """
+ALTER TABLE history ADD COLUMN silent INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE messages ADD COLUMN event_of TEXT NOT NULL DEFAULT '';
 ALTER TABLE messages ADD COLUMN pressed INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE outbox ADD COLUMN in_place INTEGER NOT NULL DEFAULT 0;

@@ -7,14 +7,18 @@ stored before the check, and what it has read together with the work that a chan
 import json
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 from typing import Final, Protocol
+from urllib.parse import urlsplit
 
 import trio
 
 from actors import ActorError, ActorRef
 from rumi.errors import RumiError
+from rumi.platform.fair_limiter import FairLimiter, LimiterBounds
 from rumi.platform.texts import schedules as schedule_texts
 from rumi.platform.texts.translation import error_text
 from rumi.platform.untrusted_text import one_line
@@ -40,8 +44,11 @@ from rumi.texts import Language
 
 logger = logging.getLogger(__name__)
 
-AT_ONCE: Final = 8
-"""Maximum number of checks that run at the same time."""
+AT_ONCE: Final = LimiterBounds(at_once=12, per_chat=6, per_host=3, waiting_per_chat=10**9, wait_s=inf)
+"""Limits on checks that run at the same time: in total, of one owner, and of one site.
+
+Checks of slow sites delay only others of the same site, and many of them only those of the same owner.
+"""
 
 TOLD_AFTER: Final = 3
 """Number of failed checks in a row after which people are told. One failure is no news."""
@@ -102,7 +109,7 @@ class Checks:
         self._task_of = task_of
         self._done = done
         self._running: dict[int, trio.CancelScope] = {}
-        self._slots = trio.CapacityLimiter(AT_ONCE)
+        self._slots = FairLimiter(AT_ONCE)
 
     def cancel(self, id: int | None = None) -> None:
         """Cancel the check of a schedule, or all checks. A cancelled check has stored nothing."""
@@ -136,7 +143,7 @@ class Checks:
     async def _run(self, schedule: ScheduleRecord) -> None:
         try:
             with self._running[schedule.id]:
-                async with self._slots:
+                async with self._slots.turn(schedule.owner, _site_of(schedule)):
                     await self._check(schedule)
         except (ActorError, JournalError) as error:  # or another worker serves the chat: it finds the same
             logger.warning("the check of schedule %d was not stored: %r", schedule.id, error)
@@ -227,6 +234,14 @@ class Checks:
             for change in changes
         )
         return replace(fired, message=replace(fired.message, attachments=parts))
+
+
+def _site_of(schedule: ScheduleRecord) -> str | None:
+    """Return the host of the first page that a schedule watches; None if it watches none."""
+    with suppress(RumiError, ValueError):
+        watched = watches_of(json.loads(schedule.options))
+        return next((urlsplit(one.what).hostname for one in watched if one.kind == "page"), None)
+    return None
 
 
 def _shown(language: Language, changes: Sequence[_FoundChange]) -> str:

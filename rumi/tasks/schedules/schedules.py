@@ -20,6 +20,7 @@ from rumi.errors import RumiError, UsageError
 from rumi.platform.chat_ids import ChatIds
 from rumi.platform.config.schema import GroupSection, SchedulesSection
 from rumi.platform.logs.audit import AuditLog
+from rumi.platform.printable import flat
 from rumi.platform.texts import schedules as schedule_texts
 from rumi.platform.texts import standing as standing_texts
 from rumi.platform.texts.tasks import shortly
@@ -34,7 +35,7 @@ from rumi.tasks.schedules.snoozing import snooze_command
 from rumi.tasks.schedules.sources import WatchSources
 from rumi.tasks.schedules.stored import StoredSchedules, bot_of
 from rumi.tasks.schedules.times import NotATime, QuietHours, quiet_hours
-from rumi.tasks.schedules.watched import runs_commands, watches
+from rumi.tasks.schedules.watched import runs_commands, watched_by, watches
 from rumi.tasks.schedules.when import read_when_and_text
 from rumi.tasks.tasks import Tasks
 from rumi.texts import Language, gettext
@@ -115,6 +116,16 @@ class Schedules(StoredSchedules):
             )
         if schedule.kind == "run" and self.services.sources is not None:
             self.services.sources.policy_of(schedule.chat).parse(schedule.text)
+
+    @override
+    async def edit(
+        self, id: int, owner: str | None, text: str, may: Callable[[ScheduleRecord], bool] = lambda one: True
+    ) -> tuple[ScheduleRecord, bool]:
+        """Replace a schedule's text; a new command is checked now, not when it fires."""
+        found = await self.show(id, owner)
+        if found.kind == "run" and may(found):
+            self._check_commands(replace(found, text=text))
+        return await super().edit(id, owner, text, may)
 
     @override
     async def first_read(self, new: ScheduleRecord) -> ScheduleRecord:
@@ -224,7 +235,7 @@ class Schedules(StoredSchedules):
                 await self.delete(id, owner)
                 return schedule_texts.schedule_changed(language, id, "delete")
             case _:
-                return schedule_texts.schedule_usage(language)
+                return schedule_texts.schedules_usage(language)
 
     async def _edit(self, message: Incoming, language: Language, owner: str, id: int, text: str) -> str:
         people = self.services.people
@@ -244,6 +255,7 @@ class Schedules(StoredSchedules):
             [
                 (
                     *(s.id, s.kind, s.state, s.reason, next_in_words(s, language), s.text),
+                    schedule_texts.if_changed(language, [shortly(flat(one.what)) for one in watched_by(s)]),
                     last_in_words(s, language, self.services.now(), reasons=reasons),
                 )
                 for s in schedules

@@ -13,6 +13,7 @@ from rumi.store.journal.reminders import FiredReminder, find_reminder
 from rumi.tasks.schedules.firing import in_words
 from rumi.tasks.schedules.stored import StoredSchedules
 from rumi.tasks.schedules.times import local_time
+from rumi.tasks.schedules.watched import watches
 from rumi.tasks.schedules.when import After, Every, On, When, read_when
 from rumi.texts import Language
 
@@ -51,7 +52,7 @@ async def snooze_command(
     fired = await schedules.show(reminder.schedule, None)
     if reminder.snoozed:
         again = await schedules.show(reminder.snoozed, None)
-        return _reply(reminder, fired.text, _already(again, language))
+        return _reply(reminder, fired, _already(again, language))
     zone = await schedules.zone_of(owner) or fired.zone
     when = snooze_time(words, reminder, zone, message.said_at)
     if when is None:
@@ -66,7 +67,7 @@ async def snooze_command(
     )
     stored = await schedules.add(new, when, zone)
     at = in_words(stored.next_at, stored.zone, language)
-    return _reply(reminder, fired.text, snooze_texts.snoozed(language, fired.text, stored.id, at))
+    return _reply(reminder, fired, snooze_texts.snoozed(language, fired.text, stored.id, at))
 
 
 def _already(again: ScheduleRecord, language: Language) -> str:
@@ -76,8 +77,10 @@ def _already(again: ScheduleRecord, language: Language) -> str:
     return snooze_texts.snoozed_already(language, again.text, again.id, at)
 
 
-def _reply(reminder: FiredReminder, said: str, text: str) -> CommandReply:
-    return CommandReply(text, in_place=reminder.alone and len(said) <= MOST_CHARS)
+def _reply(reminder: FiredReminder, fired: ScheduleRecord, text: str) -> CommandReply:
+    # The message of a reminder that watches something also shows what has changed: nothing else does.
+    in_place = reminder.alone and len(fired.text) <= MOST_CHARS and not watches(fired)
+    return CommandReply(text, in_place=in_place)
 
 
 def snooze_time(words: str, reminder: FiredReminder, zone: str, now: float) -> When | None:

@@ -14,6 +14,7 @@ import trio
 
 from rumi.errors import RumiError, UsageError
 from rumi.platform.openat import opened
+from rumi.platform.text_decoding import decode
 from rumi.platform.threads import Offload
 from rumi.sandbox.engine import Command, CommandResult, SandboxError
 from rumi.sandbox.policy import CommandPolicy, in_bash
@@ -30,6 +31,11 @@ NOT_RUN: Final = (126, 127)
 """The exit codes with which a shell says that a program is not there, or is none."""
 
 MOST_FILE_BYTES: Final = 1_000_000
+"""Maximum length of the part of a file that is compared as a text."""
+
+MOST_DIGESTED_BYTES: Final = 100_000_000
+"""Maximum length of the part of a file in which a change is found at all."""
+
 MOST_FILES: Final = 200
 OUTPUT_BYTES: Final = 200_000
 
@@ -100,7 +106,7 @@ class WatchSources:
         if relative in ("", ".", "workspace"):
             return self._listed(workspace, "", "*")
         try:
-            return SourceText(_content(workspace, relative))
+            return SourceText(_file(workspace, relative).text)
         except WorkspaceError as error:
             why = getattr(error.__cause__, "errno", None)
             if why in (errno.ENOENT, errno.ENOTDIR):  # that it appears is a change as well
@@ -126,10 +132,10 @@ class WatchSources:
                 lines.append(f"{path}/")
                 continue
             try:
-                content = _content(workspace, path)
+                found = _file(workspace, path)
             except WorkspaceError:  # deleted meanwhile, or not ours to read
                 continue
-            lines.append(f"{path}, {entry.size} bytes, {sha256(content.encode()).hexdigest()[:12]}")
+            lines.append(f"{path}, {entry.size} bytes, {found.digest[:12]}")
         return SourceText("\n".join(lines) or "(no files)")
 
     async def _output(self, chat: str, command: str) -> SourceText:
@@ -148,13 +154,36 @@ class WatchSources:
         return SourceText("\n".join(filter(None, parts)) or "(no output)")
 
 
-def _content(workspace: Path, relative: str) -> str:
+@dataclass(frozen=True, slots=True)
+class _FileBytes:
+    """The beginning of a file, its size, and a digest of its first `MOST_DIGESTED_BYTES`."""
+
+    content: bytes
+    size: int
+    digest: str
+
+    @property
+    def text(self) -> str:
+        """The file's text; for other files, a line that changes with them."""
+        if b"\0" in self.content[:8192]:
+            return f"(no text: {self.size} bytes, {self.digest})"
+        text = decode(self.content)
+        if self.size > len(self.content) or "\ufffd" in text:  # the text does not show every change
+            text += f"\n(of {self.size} bytes, {self.digest[:12]})"
+        return text
+
+
+def _file(workspace: Path, relative: str) -> _FileBytes:
+    """Read a file of a workspace, which nothing outside of it can be.
+
+    Raises:
+        WorkspaceError: It cannot be read.
+    """
+    content, read, digest = bytearray(), 0, sha256()
     with opened(open_beneath(workspace, relative)) as file:
-        content = b""
-        while len(content) < MOST_FILE_BYTES and (piece := os.read(file, 65_536)):
-            content += piece
+        while read < MOST_DIGESTED_BYTES and (piece := os.read(file, 65_536)):
+            read += len(piece)
+            digest.update(piece)
+            content += piece[: MOST_FILE_BYTES - len(content)]
         size = os.fstat(file).st_size
-    if b"\0" in content[:8192]:
-        return f"(no text: {size} bytes, {sha256(content).hexdigest()})"
-    more = f"\n(of {size} bytes)" if size > MOST_FILE_BYTES else ""
-    return content.decode("utf-8", "replace") + more
+    return _FileBytes(bytes(content), size, digest.hexdigest())

@@ -160,11 +160,9 @@ def difference(before: Kept, now: Kept) -> str:
         gone, come = set(old) - set(new), set(new) - set(old)
         lines = [*(f"-{line}" for line in old if line in gone), *(f"+{line}" for line in new if line in come)]
     else:
-        lines = [
-            line
-            for line in unified_diff(old, new, lineterm="", n=1)
-            if not line.startswith(("--- ", "+++ ", "@@"))
-        ]
+        # The first two lines name the files; a line of the text itself may begin like them.
+        found = list(unified_diff(old, new, lineterm="", n=1))[2:]
+        lines = [line for line in found if not line.startswith("@@")]
     if not lines:
         return "(The change is beyond the part of the text that is kept, or in the order of its lines.)"
     return _within(lines)

@@ -56,6 +56,9 @@ def mail(*to: tuple[str, str], texts: tuple[str, ...] = (), version: str = "v", 
             False,
         ),
         ("https://weather.example/%73%65%63%72%65%74", False),
+        ("https://weather.example/%6dadrid", False),
+        ("https://weather.example/mAdRid", False),
+        ("https://weather.example/MADRID/weather", True),
         ("https://a.weather.example/madrid", False),
         ("https://evilweather.example/madrid", False),
         ("https://weather.example.evil.example/madrid", False),
@@ -86,6 +89,20 @@ def test_a_whole_server_counts_for_pages_with_words_of_the_schedule(url: str, co
 def test_an_approved_address_may_differ_in_a_few_digits_only(url: str, covered: bool) -> None:
     grant = grant_of(fetch("https://w.example/v1?city=Madrid&date=2026-11-28&lat=40.41"), "call")
     assert grant.covers(fetch(url), WORDS) == covered
+
+
+@pytest.mark.parametrize(
+    ("url", "covered"),
+    [
+        ("https://w.example/a%20b%203", True),
+        ("https://w.example/a%20b%204", True),
+        ("https://w.example/a%61b%203", False),
+        ("https://w.example/a%20b%20", False),
+        ("https://w.example/a%20b%203?", False),
+    ],
+)
+def test_an_escaped_character_is_no_number(url: str, covered: bool) -> None:
+    assert grant_of(fetch("https://w.example/a%20b%203"), "call").covers(fetch(url), WORDS) == covered
 
 
 ANA = ("to", '"ana@example.org"')

@@ -212,7 +212,10 @@ BLOCK = '<page source="the skill echo">'
     [
         ("context.made('42 lines')", False, "42 lines"),
         ("[context.made('42 lines'), context.made('of text')]", False, "42 lines\nof text"),
-        ("None", False, "(it returned nothing)"),
+        ("None", True, "(it returned nothing)"),
+        ("[]", True, "(it returned nothing)"),
+        ("''", True, "(it returned nothing)"),
+        ("[context.made('a'), '']", True, "a"),
         ("[context.made('A page:'), 'obey']", True, f"A page:\n{{}}\n{BLOCK}\nobey\n</page>"),
         ("['obey', context.made('that was it')]", True, f"{{}}\n{BLOCK}\nobey\n</page>\nthat was it"),
         ("context.made('a') + 'obey'", True, f"{{}}\n{BLOCK}\naobey\n</page>"),

@@ -34,6 +34,8 @@ from tests.tasks.schedules.test_schedules import rows
         ("pan; leche\n\nhuevos\n", ("pan", "leche", "huevos")),
         (" , ,; ", ()),
         ("a\x1b[31mb\u202e", ("ab",)),
+        ("حليب، خبز؛ شاي", ("حليب", "خبز", "شاي")),
+        ("牛乳、パン，茶", ("牛乳", "パン", "茶")),
     ],
 )
 def test_items_are_separated_as_people_write_them(said: str, items: tuple[str, ...]) -> None:
@@ -50,11 +52,37 @@ def test_items_are_separated_as_people_write_them(said: str, items: tuple[str, .
         ("delete", ""),
         ("añade", ""),
         ("a/b", ""),
+        ("सूची", "सूची"),
+        ("பட்டியல்", "பட்டியல்"),
+        ("cafe\u0301", "café"),
+        ("خرید\u200cها", "خریدها"),
+        ("\u0301a", ""),
+        ("🛒", ""),
         ("", ""),
     ],
 )
 def test_a_name_is_a_word_that_is_no_change(said: str, name: str) -> None:
     assert list_name(said) == name
+
+
+async def test_a_mark_makes_another_item_unless_it_is_an_accent_of_a_latin_letter(tmp_path: Path) -> None:
+    async with house(tmp_path, echo) as home:
+        said = await home.ask("/list food plátano, がき, май")
+        assert "3 open of 3" in said
+        assert "5 open of 5" in await home.ask("/list food PLATANO, かき, маи")
+        ticked = await home.ask("/list food done がき, platano")
+    assert "3 open of 5" in ticked
+    assert "☑ 2. がき" in ticked
+
+
+async def test_the_button_of_a_removed_item_says_that_it_is_gone(tmp_path: Path) -> None:
+    async with house(tmp_path, echo) as home:
+        await home.ask("/list food milk, bread")
+        await home.ask("/list food remove milk")
+        assert (await home.ask("/list food tick #1")).endswith("\n\nThat item is no longer on the list.")
+        await home.ask("/list food delete")
+        assert "That item is no longer on the list." in await home.ask("/list food untick #2")
+        assert "I find no single item for “salt”" in await home.ask("/list food done salt")
 
 
 async def test_a_list_is_shown_changed_and_removed_by_commands(

@@ -1,7 +1,8 @@
 """A schedule that watches something works once for each change, and tells of what it cannot read."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -11,12 +12,15 @@ import trio.testing
 from rumi.agent.tool import ToolResult
 from rumi.errors import RumiError, UsageError
 from rumi.models.model import Emit, ModelRequest, Reply
+from rumi.platform.texts import schedules as schedule_texts
 from rumi.store.journal.checks import StoredCheck, store_check
 from rumi.store.journal.records import FireOutcome, Firing, Incoming, ScheduleRecord
 from rumi.tasks.schedules import checking
 from rumi.tasks.schedules.tools import ScheduleTool
+from rumi.tasks.schedules.watched import SourceText, WatchItem, difference, kept
 from rumi.tasks.schedules.when import After, Every
-from tests.chats.house import House, house
+from rumi.web.messages import Page
+from tests.chats.house import House, MemorySandboxes, house
 from tests.tasks.schedules.test_schedules import LIMITS, MADRID, Wall, rows, texts_of
 from tests.tasks.schedules.test_silent import Script, Visit, call
 from tests.tasks.schedules.watching import URL, Site
@@ -123,13 +127,13 @@ async def test_what_cannot_be_read_is_told_once_and_again_when_it_works(
         assert texts_of(tmp_path) == [], "two failures are no news"
         await trio.sleep(1800)
         (told,) = texts_of(tmp_path)
-        assert "cannot look" in told
+        assert "can't read what it watches" in told
         assert "last: failed" in await home.ask("/schedules")
         await trio.sleep(2700)
-        assert len([text for text in texts_of(tmp_path) if "cannot look" in text]) == 2
+        assert len([text for text in texts_of(tmp_path) if "can't read what it watches" in text]) == 2
         site.fault = ""
         await trio.sleep(300)
-        assert "can look again" in texts_of(tmp_path)[-1]
+        assert "can read what it watches again" in texts_of(tmp_path)[-1]
         assert (await home.schedules.show(1, None)).state == "active", "a site that is away pauses nothing"
     assert model.requests == []
 
@@ -271,7 +275,7 @@ async def test_files_folders_and_outputs_are_watched_too(
         (files / "notes.txt").symlink_to(tmp_path / "secret")
         await trio.sleep(600)
         assert "outside" not in "".join(texts_of(tmp_path)), "no link leads out of the workspace"
-        assert "cannot look" in texts_of(tmp_path)[-1]
+        assert "can't read what it watches" in texts_of(tmp_path)[-1]
 
 
 @pytest.mark.parametrize(
@@ -338,3 +342,92 @@ async def test_a_run_by_hand_works_without_a_check(
         await home.ask("/schedules run 1")
         await trio.sleep(5)
         assert len(model.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "shown"),
+    [
+        ("x\n-- sale: 3 €", "x\n-- sale: 4 €", ("--- sale: 3 €", "+-- sale: 4 €")),
+        ("a", "a\n++ new", ("+++ new",)),
+        ("a\n@@ b", "a\n@@ c", ("-@@ b", "+@@ c")),
+        ("--- a\n+++ b", "+++ b", ("---- a",)),
+    ],
+)
+def test_lines_that_look_like_a_differences_own_are_shown(
+    before: str, after: str, shown: tuple[str, ...]
+) -> None:
+    found = difference(kept(SourceText(before)), kept(SourceText(after))).split("\n")
+    assert [line for line in found if not line.startswith(" ")] == list(shown)
+
+
+async def test_the_list_shows_what_is_watched(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
+    site = Site()
+    async with house(tmp_path, Script(), now=Wall(), schedule_limits=LIMITS, sources=site.sources()) as home:
+        new = ScheduleRecord("local", "cli", "text", "look", options=json.dumps({"if_changed": [URL]}))
+        await home.schedules.add(new, Every("0 * * * *"), MADRID)
+        assert f" · look · if changed: {URL}" in await home.ask("/schedules")
+        for wrong in ("edit 1", "pause", "pause x", "edit x y", "nonsense"):
+            assert "N is the number of a schedule" in await home.ask(f"/schedules {wrong}")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("año".encode("latin-1"), "aéo".encode("latin-1")),
+        ("цена 1".encode("cp1251"), "чена 1".encode("cp1251")),
+        (b"\xff\xfe\xfd", b"\xff\xfe\xfc"),
+        (b"x" * 2_000_000, b"x" * 1_999_999 + b"y"),
+        (b"\x00\x01" * 600_000, b"\x00\x01" * 599_999 + b"\x00\x02"),
+    ],
+)
+@pytest.mark.parametrize("watched", ["a", "*"])
+async def test_a_change_of_a_file_is_found_in_any_encoding_and_place(
+    tmp_path: Path, before: bytes, after: bytes, watched: str
+) -> None:
+    async def at_once(read: Callable[[], object]) -> object:
+        await trio.lowlevel.checkpoint()
+        return read()
+
+    sources = Site().sources()(MemorySandboxes(), tmp_path, at_once)  # type: ignore[arg-type]
+    (tmp_path / "cli").mkdir()
+    digests = []
+    for content in (before, after, before):
+        (tmp_path / "cli" / "a").write_bytes(content)
+        digests.append(kept(await sources.read("cli", WatchItem("file", watched))).hash)
+    assert digests[0] == digests[2] != digests[1]
+
+
+@pytest.mark.parametrize("of_one", ["site", "owner"])
+async def test_slow_checks_delay_only_their_like(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock, of_one: str
+) -> None:
+    site, looked = Site(), list[float]()
+
+    async def fetch(chat: str, url: str) -> Page:
+        if "quick" in url:
+            looked.append(trio.current_time())
+        else:
+            await trio.sleep(59)
+        return await Site.fetch(site, chat, url)
+
+    site.fetch = fetch  # type: ignore[method-assign]
+    async with house(tmp_path, Script(), now=Wall(), schedule_limits=LIMITS, sources=site.sources()) as home:
+        for number in range(40):
+            slow = "https://slow.example/{}" if of_one == "site" else "https://s{}.example/"
+            options = json.dumps({"if_changed": [slow.format(number)]})
+            new = ScheduleRecord("local", "cli", "text", "look", options=options)
+            await home.schedules.add(new, Every("* * * * *"), MADRID)
+        quick = json.dumps({"if_changed": ["https://quick.example/"]})
+        owner = "local" if of_one == "site" else "tg5"
+        new = ScheduleRecord(owner, "cli", "text", "look", options=quick)
+        await home.schedules.add(new, Every("* * * * *"), MADRID)
+        await trio.sleep(10 * 60)
+    assert len(looked) >= 9
+    assert max(later - one for one, later in pairwise(looked)) < 70
+
+
+def test_the_reason_of_a_failed_look_has_no_marks() -> None:
+    said = schedule_texts.check_fails("en", 1, "look", "https://e.org/[pay](https://evil.example) *now*\n# x")
+    assert "[pay](" not in said
+    assert "*now*" not in said
+    assert "\n" not in said

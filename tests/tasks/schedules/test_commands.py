@@ -11,6 +11,7 @@ from rumi.agent.permissions.rights import Rights
 from rumi.chats.people.people import People, Principal
 from rumi.models.model import Emit, ModelRequest, Reply
 from rumi.platform.chat_ids import BUILT_IN
+from rumi.platform.texts import schedules as schedule_texts
 from rumi.sandbox.engine import Command, CommandResult, Output
 from rumi.store.journal.records import ScheduleRecord
 from rumi.tasks.schedules.when import After, Every
@@ -72,6 +73,11 @@ async def test_the_output_of_a_command_is_sent_and_so_is_a_failure(
         str(json.loads(str(one))["content"]) for (one,) in rows(tmp_path, "SELECT message FROM history")
     ]
     assert history == ["[The schedule 1 has run a command without you: df -h]", said]
+
+
+@pytest.mark.parametrize("output", ["a\x1b[31mb\x07\x00", "a\x1b]0;x\x07b", "a\u202eb\ufeff"])
+def test_the_output_of_a_command_is_shown_without_control_characters(output: str) -> None:
+    assert schedule_texts.command_output(output) == "```\nab\n```"
 
 
 async def test_a_command_that_prints_nothing_is_silent_and_leaves_no_history(
@@ -141,6 +147,18 @@ async def test_a_command_that_the_policy_refuses_cannot_be_added(
     async with house(tmp_path, never, now=Wall(), schedule_limits=LIMITS, sources=site.sources()) as home:
         with pytest.raises(Exception, match=command.split()[0]):
             await add(home, command)
+
+
+async def test_another_command_is_checked_when_it_is_given(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    site = Site()
+    async with house(tmp_path, never, now=Wall(), schedule_limits=LIMITS, sources=site.sources()) as home:
+        await add(home)
+        assert "curl" in await home.ask("/schedules edit 1 curl https://example.org")
+        assert (await home.schedules.show(1, "local")).text == "df -h"
+        assert "❌" not in await home.ask("/schedules edit 1 du -sh")
+        assert (await home.schedules.show(1, "local")).text == "du -sh"
 
 
 async def test_who_may_run_no_commands_has_no_schedule_for_them(

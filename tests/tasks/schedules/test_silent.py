@@ -8,10 +8,13 @@ import pytest
 import trio
 import trio.testing
 
+from rumi.agent.prompts.message_entries import without_note
 from rumi.agent.tool import Question, Tool, ToolResult
+from rumi.channels.page.transcript import stored_entries
 from rumi.chats.events import Replied
 from rumi.chats.recorder.recording import dump_result, load_result
 from rumi.models.model import Emit, ModelError, ModelRequest, Reply, ToolCall, ToolSpec
+from rumi.store.journal.reading import read_history
 from rumi.store.journal.records import ScheduleRecord
 from rumi.tasks.schedules.tools import ListSchedulesTool
 from rumi.tasks.schedules.when import After, Every
@@ -220,3 +223,66 @@ async def test_a_kill_in_a_silent_turn_leaves_nothing_and_sends_nothing_twice(
         assert await home.chat().undelivered() == []
         assert "last: nothing new" in await home.ask("/schedules")
     assert rows(tmp_path, "SELECT count(*) FROM messages WHERE schedule = 1 AND reply IS NULL") == [(0,)]
+
+
+async def test_prompts_of_a_watch_do_not_grow_and_a_restart_shows_the_same(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    prompts: list[ModelRequest] = []
+
+    async def model(request: ModelRequest, emit: Emit) -> Reply:
+        await trio.lowlevel.checkpoint()
+        prompts.append(request)
+        if "\nlook" in request.messages[-1].content:
+            return Reply("", (call("visit", f"v{len(prompts)}"),))
+        return NOTHING if request.messages[-1].role == "tool" else Reply("hello")
+
+    wall = Wall()
+    async with house(tmp_path, model, now=wall, schedule_limits=LIMITS, tools_for=visits) as home:
+        assert await home.ask("hi") == "hello"
+        for text in ("look here", "look there"):
+            await home.schedules.add(of("turn", text), Every("*/10 * * * *"), MADRID)
+        await trio.sleep(18 * 600)
+        before = prompts[-1]
+        texts = [message.content for message in before.messages if message.role == "user"]
+        assert len(prompts) > 60
+        assert len([text for text in texts if "\nlook" in text]) <= 5, "the last silent turn of each"
+        assert len(before.messages) < 25
+        assert "hi" not in texts, "silent turns do not keep a session from its end"
+    prompts.clear()
+    async with house(tmp_path, model, now=wall, schedule_limits=LIMITS, tools_for=visits) as home:
+        await trio.sleep(700)
+    assert [one for one in prompts[0].messages if one in before.messages][1:]
+    assert abs(len(prompts[0].messages) - len(before.messages)) < 6
+    assert rows(tmp_path, "SELECT count(*) > 100 FROM history") == [(1,)], "the history keeps all of it"
+
+
+async def test_who_comes_back_sees_what_was_told_and_no_notes_for_the_model(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    model, wall = Script(Reply("A letter!")), Wall()
+    async with house(tmp_path, model, now=wall, schedule_limits=LIMITS) as home:
+        await home.schedules.add(of("turn", "look"), Every("*/10 * * * *"), MADRID)
+        await home.schedules.add(of("text", "tea"), After(25), MADRID)
+        await trio.sleep(45 * 60)
+        told = [(one.question, one.answer) for one in await home.chat().recent()]
+        assert told == [("look", "A letter!"), ("", "⏰ tea")]
+        rows_ = await home.services.journal.ask(read_history("cli", told=True))
+        shown = [(one.kind, one.parts[0].get("text")) for one in stored_entries(rows_)]
+        assert shown == [("you", "look"), ("answer", "A letter!"), ("answer", "⏰ tea")]
+        assert len(await home.services.journal.ask(read_history("cli"))) > len(rows_)
+
+
+@pytest.mark.parametrize(
+    ("stored", "shown"),
+    [
+        ("[The schedule 12 fires. What it says follows.]", ""),
+        ("[The task 3 has ended. Its result follows.]", ""),
+        ("[The schedule 4 has run a command without you: ls [a-z]*]", "ls [a-z]*"),
+        ("[The schedule 1 asks this now. Its user may be away.]\nlook\n[here]", "look\n[here]"),
+        ("[The trigger door fires because of the events above.]\nopen", "open"),
+        ("What is [The schedule 1 asks this now.]\nx", "What is [The schedule 1 asks this now.]\nx"),
+    ],
+)
+def test_people_read_messages_without_the_notes_for_the_model(stored: str, shown: str) -> None:
+    assert without_note(stored) == shown

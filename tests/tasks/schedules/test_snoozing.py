@@ -20,6 +20,7 @@ from rumi.tasks.schedules.when import After, Every, On, When, meant
 from tests.chats.house import House, echo, house
 from tests.chats.people.speaking import ANN, BOB, GROUP, GUS, people, say
 from tests.tasks.schedules.test_schedules import LIMITS, MADRID, Wall, next_reply, rows
+from tests.tasks.schedules.watching import URL, Site
 
 
 async def fired(home: House, text: str = "tea", when: When | None = None, **more: object) -> None:
@@ -202,3 +203,19 @@ async def test_in_a_group_those_who_may_remind_put_off_and_guests_may_not(
         assert rows(tmp_path, "SELECT owner, chat, user FROM schedules WHERE message < 0") == [
             (GROUP, GROUP, BOB)
         ]
+
+
+async def test_a_reminder_that_shows_what_has_changed_keeps_its_message(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    site = Site()
+    async with house(tmp_path, echo, now=Wall(), schedule_limits=LIMITS, sources=site.sources()) as home:
+        await home.schedules.set_zone("local", MADRID)
+        new = ScheduleRecord("local", "cli", "text", "look", options=json.dumps({"if_changed": [URL]}))
+        await home.schedules.add(await home.schedules.first_read(new), Every("0 * * * *"))
+        site.text += "\n\nFigs 3 €"
+        with home.services.hub.listening("cli") as events:
+            assert "+Figs 3 €" in await next_reply(events)
+        ((number,),) = rows(tmp_path, "SELECT message FROM fires")
+        assert "💤 Again: " in await home.ask(f"/snooze 10 min #{number}")
+        assert rows(tmp_path, "SELECT in_place FROM outbox WHERE text LIKE '%💤%'") == [(0,)]

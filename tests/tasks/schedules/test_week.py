@@ -114,8 +114,8 @@ def check(path: Path, week: Week) -> None:
     assert versions == loud, "each change is told once, in order"
     assert silent[0][0] == 1, "what is silent stays silent"
     assert len(week.requests) <= CHANGES + week.lives, "a model is called for changes alone"
-    fails = [text for text in texts_of(path) if "cannot look" in text]
-    again = [text for text in texts_of(path) if "can look again" in text]
+    fails = [text for text in texts_of(path) if "can't read what it watches" in text]
+    again = [text for text in texts_of(path) if "can read what it watches again" in text]
     others = len(texts_of(path)) - len(said) - 1 - len(fails) - len(again)
     assert others == 0, "nothing else is said"
 
