@@ -144,6 +144,7 @@ def changes(world: World, owner: str) -> list[tuple[str, dict[str, object]]]:
         ("make_way", {}),
         ("bots", {"do": "create", "name": "tidy"}),
         ("bots", {"do": "stop", "name": "tidy"}),
+        ("triggers", {"do": "fire", "name": "alarm", "text": "x"}),
     ]
 
 
