@@ -22,11 +22,12 @@ from rumi.channels.telegram.receiving.poller import Poller
 from rumi.channels.telegram.sending import delivery, sender
 from rumi.channels.telegram.sending.limits import SendLimits
 from rumi.chats import chat as chat_module
-from rumi.chats import dispatcher, worker
+from rumi.chats import asking, dispatcher, services, worker
 from rumi.chats.commands import ChatCommand, UnknownCommand, parse_chat_command
 from rumi.models.limits import CallLimits
 from rumi.platform.home import Home
 from rumi.store.journal import actor as journal
+from rumi.tasks.schedules import firing
 from tests.fakes import bot_api_updates
 from tests.simulation.databases import furnish, on_the_disk_of
 from tests.simulation.history import History
@@ -110,6 +111,9 @@ def simulated(world: World) -> Iterator[None]:
         patch.object(SendLimits, "turn", waits_for_turn(world)),
         patch.object(gate, "token_hex", named if gate.token_hex is token_hex else gate.token_hex),
         patch.object(worker, "token_hex", named),
+        patch.object(asking, "token_hex", named),
+        patch.object(services, "token_hex", named),
+        patch.object(firing, "token_hex", named),
         patch.object(channel, "Random", seeded),
         patch.object(sender, "Random", seeded),
         patch.object(chat_module, "parse_chat_command", judge),
