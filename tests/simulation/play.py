@@ -21,8 +21,8 @@ from rumi.channels.telegram import channel
 from rumi.channels.telegram.receiving.poller import Poller
 from rumi.channels.telegram.sending import delivery, sender
 from rumi.channels.telegram.sending.limits import SendLimits
-from rumi.chats import chat as chat_module
 from rumi.chats import asking, dispatcher, services, worker
+from rumi.chats import chat as chat_module
 from rumi.chats.commands import ChatCommand, UnknownCommand, parse_chat_command
 from rumi.models.limits import CallLimits
 from rumi.platform.home import Home
