@@ -137,9 +137,9 @@ class JsonView:
         """Show an earlier, unread reply as a notice."""
         await self.notice(f"{gettext(self._reader.language, 'Earlier:')} {reply.text}")
 
-    async def elsewhere(self, text: str) -> None:
+    async def elsewhere(self, text: str, source: str) -> None:
         """Show a message from another sender as a notice."""
-        await self.notice(f"{gettext(self._reader.language, '(in another window)')} {text}")
+        await self.notice(f"{source} {text}")
 
     async def stopping(self, presses: int) -> None:
         """Show as a notice that the user requested a stop."""

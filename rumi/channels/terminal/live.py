@@ -179,11 +179,9 @@ class LiveView:
         self._print(AnswerMarkdown(reply.text))
         await self._end()
 
-    async def elsewhere(self, text: str) -> None:
+    async def elsewhere(self, text: str, source: str) -> None:
         """Print a message from another sender."""
-        said = Text.assemble(
-            (clean(text), "bold"), f"  {gettext(self._reader.language, '(in another window)')}", style="dim"
-        )
+        said = Text.assemble((clean(text), "bold"), f"  {source}", style="dim")
         self._print(hanging(Text("› ", "dim"), said), gap=True)
         await self._draw()
 

@@ -111,9 +111,9 @@ class PlainView:
             clean(f"{gettext(self._reader.language, 'Earlier:')} {reply.text}").rstrip("\n") + "\n"
         )
 
-    async def elsewhere(self, text: str) -> None:
+    async def elsewhere(self, text: str, source: str) -> None:
         """Print a message from another sender."""
-        await self.notice(f"{gettext(self._reader.language, '(in another window)')} {PROMPT}{text}")
+        await self.notice(f"{source} {PROMPT}{text}")
 
     async def stopping(self, presses: int) -> None:
         """Confirm the first Ctrl-C; after each later one, say what the next Ctrl-C will do."""
