@@ -18,7 +18,7 @@ _ask = partial(ask, "schedules")
 
 ID = click.argument("schedule", type=click.IntRange(min=1), metavar="ID")
 
-NOTHING_FIRES = Text("Nothing fires until a Rumi runs: rumi serve")
+NOTHING_FIRES = Text("It fires only while Rumi runs. To keep it running: rumi serve")
 
 
 @click.group(invoke_without_command=True)
@@ -115,8 +115,12 @@ def list_(chat: str = "", owner: str = "", as_json: bool = False) -> None:
             schedule_texts.schedule_state(language, schedule["state"], schedule.get("reason", "")),
         )
         text = flat(task_texts.shortly(schedule["text"]))
-        last = f"  ({flat(schedule['last'])})" if schedule.get("last") else ""
-        echo(f"{schedule['id']:>5}  {kind:<13} {state:<9} {flat(schedule['when'])}  {text}{last}")
+        watched = schedule_texts.only_after_change(
+            language, [one["what"] for one in schedule.get("watched", ())]
+        )
+        more = "; ".join(part for part in (watched, flat(schedule.get("last") or "")) if part)
+        ends = f"  ({more})" if more else ""
+        echo(f"{schedule['id']:>5}  {kind:<13} {state:<9} {flat(schedule['when'])}  {text}{ends}")
 
 
 @command.command()

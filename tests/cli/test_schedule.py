@@ -19,7 +19,7 @@ def test_a_schedule_is_stored_without_a_process_and_the_command_warns(bubblewrap
     done = bubblewrap.run("schedule", "add", "tomorrow 09:00", "call the dentist", "--zone", "Europe/Madrid")
     assert done.stdout.startswith("⏰ Reminder 1: ")
     assert ", 09:00, Europe/Madrid" in done.stdout
-    assert done.stderr == "Nothing fires until a Rumi runs: rumi serve\n"
+    assert done.stderr == "It fires only while Rumi runs. To keep it running: rumi serve\n"
     added = bubblewrap.run("schedule", "add", "every monday 08:00", "the week", "--turn", "--json")
     assert (json.loads(added.stdout)["cron"], json.loads(added.stdout)["kind"]) == ("0 8 * * 1", "turn")
     listed = json.loads(bubblewrap.run("schedule", "list", "--json").stdout)

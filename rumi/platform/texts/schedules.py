@@ -56,7 +56,12 @@ def schedule_set(
     lines = [
         f"⏰ {name} {id}: {when}",
         gettext(language, "   “{text}”", text=shortly(text)),
-        gettext(language, "To change it, delete it and ask again: /schedules delete {id}", id=id),
+        gettext(
+            language,
+            "For another text: /schedules edit {id} TEXT. For another time, delete it and ask again: "
+            "/schedules delete {id}",
+            id=id,
+        ),
     ]
     if quiet:
         lines.insert(
@@ -64,7 +69,7 @@ def schedule_set(
             gettext(language, "   In quiet hours: it comes {quiet}.", quiet=quiet),
         )
     if not stays:
-        lines.append(gettext(language, "It fires while a Rumi runs; to keep one running: rumi serve"))
+        lines.append(gettext(language, "It fires only while Rumi runs. To keep it running: rumi serve"))
     return "\n".join(lines)
 
 
@@ -184,10 +189,27 @@ def outcome_time(language: Language, local: datetime, now: datetime) -> str:
     return f"{full_date(language, local)}, {local:%H:%M}"
 
 
-def schedule_list(language: Language, rows: Sequence[tuple[int, str, str, str, str, str, str]]) -> str:
+def only_after_change(language: Language, names: Sequence[str]) -> str:
+    """Say what a schedule watches: `after a change of https://example.org/concerts`; empty if nothing."""
+    if not names:
+        return ""
+    return gettext(language, "after a change of {names}", names=flat(", ".join(names)))
+
+
+def edit_usage(language: Language) -> str:
+    """Say how to use `/schedules edit`."""
+    return gettext(
+        language,
+        "/schedules edit needs the number of a schedule and its new text: /schedules edit 3 Brief me about "
+        "the news. /schedules shows the numbers.",
+    )
+
+
+def schedule_list(language: Language, rows: Sequence[tuple[int, str, str, str, str, str, str, str]]) -> str:
     """List schedules in Markdown.
 
-    Each row has a number, a kind, a state, its reason, a time, a text, and the outcome of the last fire.
+    Each row has a number, a kind, a state, its reason, a time, a text, what is watched, and the outcome of
+    the last fire.
     """
     if not rows:
         return gettext(language, "There are no reminders or schedules.")
@@ -195,10 +217,10 @@ def schedule_list(language: Language, rows: Sequence[tuple[int, str, str, str, s
         " · ".join(
             (
                 *(f"- {id}", schedule_kind(language, kind), schedule_state(language, state, reason)),
-                *(when, shortly(text), *((last,) if last else ())),
+                *(when, shortly(text), *(part for part in (watched, last) if part)),
             )
         )
-        for id, kind, state, reason, when, text, last in rows
+        for id, kind, state, reason, when, text, watched, last in rows
     )
 
 

@@ -34,7 +34,7 @@ from rumi.tasks.schedules.snoozing import snooze_command
 from rumi.tasks.schedules.sources import WatchSources
 from rumi.tasks.schedules.stored import StoredSchedules, bot_of
 from rumi.tasks.schedules.times import NotATime, QuietHours, quiet_hours
-from rumi.tasks.schedules.watched import runs_commands, watches
+from rumi.tasks.schedules.watched import runs_commands, watched_by, watches
 from rumi.tasks.schedules.when import read_when_and_text
 from rumi.tasks.tasks import Tasks
 from rumi.texts import Language, gettext
@@ -218,7 +218,9 @@ class Schedules(StoredSchedules):
             case "revoke" if id:
                 await self.approvals.revoke(id, owner)
                 return standing_texts.revoked(language, id)
-            case "edit" if (edited := _numbered_text(number)) is not None:
+            case "edit":
+                if (edited := _numbered_text(number)) is None:
+                    return schedule_texts.edit_usage(language)
                 return await self._edit(message, language, owner, *edited)
             case "delete" if id:
                 await self.delete(id, owner)
@@ -244,6 +246,7 @@ class Schedules(StoredSchedules):
             [
                 (
                     *(s.id, s.kind, s.state, s.reason, next_in_words(s, language), s.text),
+                    schedule_texts.only_after_change(language, [one.what for one in watched_by(s)]),
                     last_in_words(s, language, self.services.now(), reasons=reasons),
                 )
                 for s in schedules

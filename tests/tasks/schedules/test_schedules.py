@@ -70,7 +70,8 @@ async def test_a_reminder_says_what_it_understood_and_comes_once_on_time(
         assert await home.ask("/remind tomorrow 09:00: call the dentist") == (
             "⏰ Reminder 1: Tuesday 24 November 2026, 09:00, Europe/Madrid\n"
             "   “call the dentist”\n"
-            "To change it, delete it and ask again: /schedules delete 1"
+            "For another text: /schedules edit 1 TEXT. For another time, delete it and ask again: "
+            "/schedules delete 1"
         )
         with home.services.hub.listening("cli") as events:
             assert await next_reply(events) == "⏰ call the dentist"
