@@ -315,7 +315,9 @@ class ScheduleClock(Actor[Never]):
                     "state": schedule.state,
                     "reason": schedule.reason,
                     "text": task_texts.shortly(schedule.text),
-                    "when": schedule_texts.recurrence(schedule.language, schedule.cron) if schedule.cron else "",
+                    "when": schedule_texts.recurrence(schedule.language, schedule.cron)
+                    if schedule.cron
+                    else "",
                     "next": schedule.next_at if schedule.state == "active" else None,
                     "zone": schedule.zone,
                     "failures": schedule.failures,
