@@ -51,7 +51,8 @@ class TurnStarted:
     `outside` is true if the message contains text that its user did not write. For a turn that goes on after
     a restart, `preview` is the source's id of the message that showed the growing answer. `schedule` is the
     number of the schedule that began the turn. Clients do not show such a turn while it runs, because it may
-    end silently; 0 for a person's message.
+    end silently; 0 for a person's message. `trigger` is the name of the trigger that began it, otherwise
+    empty.
     """
 
     text: str
@@ -61,6 +62,7 @@ class TurnStarted:
     outside: bool = False
     preview: int | None = None
     schedule: int = 0
+    trigger: str = ""
 
 
 @dataclass(frozen=True, slots=True)

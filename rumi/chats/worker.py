@@ -800,7 +800,7 @@ class Worker:
         said, preview = job.message, None if job.broken is None else job.broken.preview
         outside = has_outside_text(said)
         started = TurnStarted(
-            said.text, said.id, job.language, said.origin, outside, preview, schedule=said.schedule
+            *(said.text, said.id, job.language, said.origin, outside, preview, said.schedule, said.trigger)
         )
         self._publish(job.turn, started)
 

@@ -83,7 +83,7 @@ WALK: dict[str, list[list[str]]] = {
     "models list": [[], ["--json"]],
     "models test": [["offline"], [EVIL], [EVIL, "--json"]],
     "usage": [[], ["--json"], ["--owner", EVIL], ["--from", EVIL], ["--by", EVIL], ["--by", "tool"]],
-    "schedule add": [[EVIL, EVIL], ["in 5 minutes", EVIL], ["in 5 minutes", EVIL, "--json"],
+    "schedule add": [[EVIL, EVIL], ["in 20 minutes", EVIL], ["in 20 minutes", EVIL, "--json"],
                      ["in 1 hour", "x", "--bot", EVIL]],
     "schedule approve": [["1"], ["1", "--json"], ["1", "--host", EVIL], ["1", "--tool", EVIL], ["99"]],
     "schedule delete": [["99"], [EVIL]],

@@ -98,6 +98,7 @@ def looks(world: World) -> list[tuple[str, dict[str, object]]]:
         ("bots", {"do": "list"}),
         ("tasks", {"do": "list"}),
         ("schedules", {"do": "list"}),
+        ("triggers", {"do": "list"}),
         ("chats", {"do": "list"}),
         ("memory", {"do": "list"}),
         ("memory", {"do": "history", "key": "city"}),

@@ -29,7 +29,7 @@ import json
 from rumi.agent.events import ConfirmationAsked, ConfirmationEnded, ToolFinished, TurnFinished
 from rumi.channels.terminal.session import Settled
 from rumi.channels.terminal.streams import Writer
-from rumi.channels.terminal.words import Reader, from_elsewhere, void_note
+from rumi.channels.terminal.words import Reader, void_note
 from rumi.chats.events import ChatEvent, Replied, TurnRestarted, TurnStarted, picked
 from rumi.models.model import Discarded, Waiting
 from rumi.platform.printable import clean, escaped
@@ -137,9 +137,9 @@ class JsonView:
         """Show an earlier, unread reply as a notice."""
         await self.notice(f"{gettext(self._reader.language, 'Earlier:')} {reply.text}")
 
-    async def elsewhere(self, text: str, schedule: int = 0) -> None:
-        """Show a message from another sender, or of a schedule, as a notice."""
-        await self.notice(f"{from_elsewhere(self._reader.language, schedule)} {text}")
+    async def elsewhere(self, text: str, source: str) -> None:
+        """Show a message from another sender as a notice."""
+        await self.notice(f"{source} {text}")
 
     async def stopping(self, presses: int) -> None:
         """Show as a notice that the user requested a stop."""

@@ -22,7 +22,7 @@ from rumi.channels.terminal.growing import GrowingAnswer
 from rumi.channels.terminal.paint import AnswerMarkdown, Called, Glimpse, Painter, TodoList, hanging
 from rumi.channels.terminal.progress import SPINNER, TICK_S
 from rumi.channels.terminal.session import Settled
-from rumi.channels.terminal.words import Reader, from_elsewhere, void_note
+from rumi.channels.terminal.words import Reader, void_note
 from rumi.chats.events import ChatEvent, Queued, Replied, TurnRestarted, TurnStarted, TurnState
 from rumi.chats.port import PastTurn
 from rumi.models.model import Discarded, TextDelta
@@ -179,11 +179,9 @@ class LiveView:
         self._print(AnswerMarkdown(reply.text))
         await self._end()
 
-    async def elsewhere(self, text: str, schedule: int = 0) -> None:
-        """Print a message from another sender, or of a schedule."""
-        said = Text.assemble(
-            (clean(text), "bold"), f"  {from_elsewhere(self._reader.language, schedule)}", style="dim"
-        )
+    async def elsewhere(self, text: str, source: str) -> None:
+        """Print a message from another sender."""
+        said = Text.assemble((clean(text), "bold"), f"  {source}", style="dim")
         self._print(hanging(Text("› ", "dim"), said), gap=True)
         await self._draw()
 

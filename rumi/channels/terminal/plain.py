@@ -16,7 +16,7 @@ from rumi.channels.terminal.options import DEFAULT_LIMITS, FileLimits
 from rumi.channels.terminal.own import do_own, is_own
 from rumi.channels.terminal.session import FAILURES, INTERRUPTED, UNCONFIRMED, Settled, TerminalSession
 from rumi.channels.terminal.streams import Lines, Writer
-from rumi.channels.terminal.words import LEAVING, TYPED_LEAVING, Reader, from_elsewhere, is_answer, is_stop
+from rumi.channels.terminal.words import LEAVING, TYPED_LEAVING, Reader, is_answer, is_stop
 from rumi.chats.events import ChatEvent, Queued, Replied, TurnState
 from rumi.errors import RumiError
 from rumi.models.model import Waiting
@@ -111,9 +111,9 @@ class PlainView:
             clean(f"{gettext(self._reader.language, 'Earlier:')} {reply.text}").rstrip("\n") + "\n"
         )
 
-    async def elsewhere(self, text: str, schedule: int = 0) -> None:
-        """Print a message from another sender, or of a schedule."""
-        await self.notice(f"{from_elsewhere(self._reader.language, schedule)} {PROMPT}{text}")
+    async def elsewhere(self, text: str, source: str) -> None:
+        """Print a message from another sender."""
+        await self.notice(f"{source} {PROMPT}{text}")
 
     async def stopping(self, presses: int) -> None:
         """Confirm the first Ctrl-C; after each later one, say what the next Ctrl-C will do."""

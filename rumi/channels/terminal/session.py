@@ -13,6 +13,7 @@ from rumi.agent.events import ConfirmationAsked, ConfirmationEnded, TurnFinished
 from rumi.channels.terminal.words import Reader, help_of_own, is_stop
 from rumi.chats.events import (
     ChatEvent,
+    Happening,
     Moved,
     Queued,
     Replied,
@@ -69,8 +70,8 @@ class ConversationView(Protocol):
         """Show an earlier final reply that no one has read yet."""
         ...
 
-    async def elsewhere(self, text: str, schedule: int = 0) -> None:
-        """Show a message from another sender, or of a `schedule`, that started a turn."""
+    async def elsewhere(self, text: str, source: str) -> None:
+        """Show a message from another sender that started a turn; `source` names the sender."""
         ...
 
     async def stopping(self, presses: int) -> None:
@@ -327,11 +328,12 @@ class TerminalSession:
                 await self._reply(event, reply, before)
             case TurnStarted(text):
                 if not own:
-                    await self.view.elsewhere(text)
+                    await self.view.elsewhere(text, self._source(event.what))
                 await self.view.event(event)
             case TurnRestarted(text):
                 if not own:
-                    await self.view.elsewhere(text)
+                    started = None if self._turn.started is None else self._turn.started.what
+                    await self.view.elsewhere(text, self._source(started))
                 await self.view.event(event)
             case TurnFinished():
                 self.confirming = None
@@ -352,6 +354,17 @@ class TerminalSession:
                 await self.view.event(event)
         self._notify()
 
+    def _source(self, started: Happening | None) -> str:
+        """Name the sender of the message that started a turn, by the turn's beginning."""
+        match started:
+            case TurnStarted(schedule=schedule) if schedule:
+                return gettext(self._reader.language, "(schedule {id})", id=schedule)
+            case TurnStarted(trigger=trigger) if trigger:
+                return gettext(self._reader.language, "(trigger {name})", name=trigger)
+            case _:
+                pass
+        return gettext(self._reader.language, "(in another window)")
+
     async def _holds(self, event: ChatEvent) -> bool:
         """Return True if an event of a schedule's turn must not be shown, now or at all.
 
@@ -369,9 +382,7 @@ class TerminalSession:
         held, self._scheduled = self._scheduled, []
         if event.what.silent:
             return True
-        begun = held[0].what
-        if isinstance(begun, TurnStarted):
-            await self.view.elsewhere(begun.text, begun.schedule)
+        await self.view.elsewhere(str(getattr(held[0].what, "text", "")), self._source(held[0].what))
         for one in held:
             await self.view.event(one)
         return False

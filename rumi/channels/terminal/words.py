@@ -82,10 +82,3 @@ def void_note(event: ChatEvent, language: Language) -> str:
     if isinstance(event.what, TurnRestarted):
         return gettext(language, "More of your message came; what it said above is void.")
     return gettext(language, "The reply was cut off; what it said above is void.")
-
-
-def from_elsewhere(language: Language, schedule: int = 0) -> str:
-    """Say where a message comes from that was not written here: a schedule, or another window."""
-    if schedule:
-        return gettext(language, "(schedule {id})", id=schedule)
-    return gettext(language, "(in another window)")

@@ -154,7 +154,7 @@ class Triggers:
         if not self.triggers:
             raise UsageError(
                 "There is no trigger {name}: no trigger is configured.",
-                "Add a section [triggers.{name}] to config.toml, then start Rumi again.",
+                "Add a section [triggers.{name}] to config.toml. If it is there, start Rumi again.",
                 name=name,
             )
         raise UsageError(

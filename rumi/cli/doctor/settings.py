@@ -12,6 +12,7 @@ from rumi.app.settings import mcp_settings_of
 from rumi.cli.doctor.check import Check
 from rumi.cli.serve import LISTEN
 from rumi.errors import RumiError
+from rumi.platform.chat_ids import TELEGRAM
 from rumi.platform.config.cascade import Loaded
 from rumi.platform.config.people import listed
 from rumi.platform.config.schema import TelegramBotSection
@@ -142,13 +143,22 @@ def _triggers(loaded: Loaded) -> list[Check]:
     """Check the triggers and their secrets; return nothing if there are none."""
     from rumi.channels.triggers.triggers import triggers_of
 
-    triggers = triggers_of(loaded)
+    triggers, bots = triggers_of(loaded), any(loaded.bots().values())
     for trigger in triggers.values():
         if trigger.flaw is not None:
             return [Check("triggers", "warning", trigger.flaw.message, trigger.flaw.advice)]
         if trigger.secret is not None and len(trigger.secret.reveal().strip()) < SHORT_SECRET:
             found = Text("the secret of the trigger {name} is short, and can be guessed", name=trigger.name)
             return [Check("triggers", "warning", found, Text("Make a longer one: openssl rand -hex 32"))]
+        chat = trigger.section.chat
+        if not bots and TELEGRAM.owns(chat):
+            found = Text(
+                "the trigger {name} answers in the chat {chat}, and there is no Telegram bot",
+                name=trigger.name,
+                chat=chat,
+            )
+            fix = Text("Put TELEGRAM_TOKEN=… into .env, or choose another chat, such as cli.")
+            return [Check("triggers", "warning", found, fix)]
     where = loaded.settings.telegram.listen or LISTEN
     requests = [trigger.path for trigger in triggers.values() if trigger.section.secret is not None]
     if requests:

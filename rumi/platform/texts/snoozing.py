@@ -49,4 +49,6 @@ def snooze_usage(language: Language) -> str:
 
 def no_reminder(language: Language) -> str:
     """Say that there is no reminder to put off."""
-    return gettext(language, "❌ I find no such reminder here. To set a new one: /remind in 20 minutes: TEXT")
+    return gettext(
+        language, "❌ There is no reminder here to put off. To set a new one: /remind in 20 minutes: TEXT"
+    )

@@ -35,7 +35,7 @@ from rumi.store.journal.unreachable import unreachable_chats
 from rumi.tasks.schedules.firing import Later, in_words, last_in_words, notice, plan
 from rumi.tasks.schedules.schedules import Schedules
 from rumi.tasks.schedules.times import following
-from rumi.tasks.schedules.watched import watches
+from rumi.tasks.schedules.watched import watched_by, watches
 
 logger = logging.getLogger(__name__)
 
@@ -299,6 +299,7 @@ class ScheduleClock(Actor[Never]):
     def metrics(self) -> Mapping[str, object]:
         """Return schedule counts by state, the next fire time, and the local owner's schedules.
 
+        Texts are in the language of the schedule.
         `unreachable` lists the chats whose schedules are paused because nothing can be delivered to them.
         """
         next_at = self._figures.next_at
@@ -314,11 +315,14 @@ class ScheduleClock(Actor[Never]):
                     "state": schedule.state,
                     "reason": schedule.reason,
                     "text": task_texts.shortly(schedule.text),
-                    "when": schedule_texts.recurrence("en", schedule.cron) if schedule.cron else "",
+                    "when": schedule_texts.recurrence(schedule.language, schedule.cron)
+                    if schedule.cron
+                    else "",
                     "next": schedule.next_at if schedule.state == "active" else None,
                     "zone": schedule.zone,
                     "failures": schedule.failures,
-                    "last": last_in_words(schedule, "en", self._services.now()),
+                    "watched": [one.what for one in watched_by(schedule)],
+                    "last": last_in_words(schedule, schedule.language, self._services.now()),
                 }
                 for schedule in self._shown
             ],

@@ -1,7 +1,8 @@
 """Brings copies of an earlier file up to date, and kills itself at each step of it in turn.
 
-A step is a statement, or anything that touches a file by Python's own account. Prints how many there were;
-the files are in folders with their numbers. Arguments: the folder, and the version of the files.
+A step is a statement, or anything that touches a file by Python's own account. Prints at how many it died;
+the files are in folders with the numbers 1, 2 … Arguments: the folder, the version of the files, and of how
+many steps one is taken.
 """
 
 import os
@@ -45,17 +46,17 @@ def killed_at(path: Path, step: int) -> bool:
     return False
 
 
-def main(folder: Path, version: int) -> None:
+def main(folder: Path, version: int, one_of: int) -> None:
     number = 1
     while True:
         path = folder / str(number) / "state.db"
         path.parent.mkdir()
         make(path, version)
-        if not killed_at(path, number):
+        if not killed_at(path, 1 + (number - 1) * one_of):
             break
         number += 1
     print(number - 1)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))

@@ -1,13 +1,16 @@
 """Files of earlier programs: brought up to date whole, or left as they were; newer ones are refused."""
 
 import contextlib
+import os
 import shutil
 import sqlite3
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from collections import namedtuple
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -107,20 +110,39 @@ def test_the_copy_of_an_earlier_upgrade_goes_when_another_has_succeeded(tmp_path
     assert [entry.name for entry in tmp_path.glob("*.before-*")] == [f"state.db.before-{SCHEMA_VERSION}"]
 
 
+@pytest.fixture
+def in_memory(tmp_path: Path) -> Iterator[Path]:
+    """A folder in memory: what a killed process has written is there, also where nothing reached a disk."""
+    memory = Path("/dev/shm")
+    if not os.access(memory, os.W_OK) or shutil.disk_usage(memory).free < 500_000_000:
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir=memory, prefix="rumi-tests-") as folder:
+        yield Path(folder)
+
+
 @pytest.mark.parametrize(
     "version",
     [
-        version if version in (1, SCHEMA_VERSION - 1) else pytest.param(version, marks=pytest.mark.long)
+        version if version == SCHEMA_VERSION - 1 else pytest.param(version, marks=pytest.mark.long)
         for version in SCHEMAS
     ],
 )
 def test_an_upgrade_that_is_killed_at_any_step_leaves_the_file_as_it_was_or_as_it_will_be(
-    tmp_path: Path, version: int
+    in_memory: Path, version: int
 ) -> None:
+    tmp_path, one_of = in_memory, 1 if version in (1, SCHEMA_VERSION - 1) else 7  # the first does all steps
     make(tmp_path / "before.db", version)
     _, content = kept(tmp_path / "before.db")
     done = subprocess.run(
-        [sys.executable, "-m", "tests.store.journal.killed_upgrade", str(tmp_path), str(version)],
+        [
+            sys.executable,
+            "-m",
+            "tests.store.journal.killed_upgrade",
+            str(tmp_path),
+            str(version),
+            str(one_of),
+        ],
         capture_output=True,
         text=True,
         timeout=60,
@@ -138,8 +160,8 @@ def test_an_upgrade_that_is_killed_at_any_step_leaves_the_file_as_it_was_or_as_i
         assert kept(path.with_name(f"state.db.before-{SCHEMA_VERSION}")) == (version, content)
         assert len(list(path.parent.iterdir())) == 2, "and nothing of the one before is left"
     assert versions == sorted(versions), "once it is there, it stays"
-    assert versions.count(version) > 15
-    assert versions[-1] == SCHEMA_VERSION
+    assert versions.count(version) > 15 // one_of
+    assert versions[-1] == SCHEMA_VERSION or one_of > 1
 
 
 def test_without_room_for_the_copy_nothing_is_changed(

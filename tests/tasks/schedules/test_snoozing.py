@@ -124,7 +124,7 @@ async def test_a_reminder_that_came_again_is_put_off_by_its_new_message(
 async def test_what_cannot_be_put_off_is_said(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
     limits = SchedulesSection(max_per_owner=2)
     async with house(tmp_path, echo, now=Wall(), schedule_limits=limits) as home:
-        nothing = "❌ I find no such reminder here. To set a new one: /remind in 20 minutes: TEXT"
+        nothing = "❌ There is no reminder here to put off. To set a new one: /remind in 20 minutes: TEXT"
         assert await home.ask("/snooze 10 min") == nothing
         assert (await home.ask("/snooze")).startswith("/snooze puts off the last reminder of this chat")
         await fired(home)
@@ -145,7 +145,7 @@ async def test_what_is_no_reminder_has_no_buttons_and_is_not_put_off(
         with home.services.hub.listening("cli") as events:
             await home.schedules.add(ScheduleRecord("local", "cli", "turn", "look"), After(1))
             await next_reply(events)
-        assert "no such reminder" in await home.ask("/snooze 10 min")
+        assert "no reminder here to put off" in await home.ask("/snooze 10 min")
         assert rows(tmp_path, "SELECT count(*) FROM messages WHERE buttons != '[]'") == [(0,)]
 
 

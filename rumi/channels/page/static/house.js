@@ -52,6 +52,7 @@ function bot(row) {
 
 /** A reminder or a schedule; its next time in the visitor's local time. */
 function schedule(row) {
+  const what = [row.text, (row.watched || []).join(", "), row.last].filter(Boolean);
   const next = row.next ? new Date(row.next * 1000).toLocaleString([], { dateStyle: "medium", timeStyle: "short" }) : "";
   return {
     key: String(row.id),
@@ -60,8 +61,8 @@ function schedule(row) {
       { text: row.id, class: "number" },
       { text: say(`schedule_${row.kind}`) },
       { text: say(`schedule_${row.state}`) },
-      { text: [row.when, next].filter(Boolean).join(" → "), title: row.zone },
-      { text: [row.text, row.last].filter(Boolean).join(" · "), class: "clip", title: [row.text, row.last].join("\n") },
+      { text: [row.when, next].filter(Boolean).join(" → "), class: "when", title: row.zone },
+      { text: what.join(" · "), class: "clip", title: what.join("\n") },
     ],
   };
 }
