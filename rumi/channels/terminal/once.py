@@ -79,8 +79,6 @@ async def once(
         nursery.start_soon(_see_to_questions, session, reader, person)
         settled = await session.settled(number)
         if not stopping:
-            # A turn that an earlier process left may have ended since this one began, without a window.
-            await session.show_earlier(number)
             code = exit_code(text, settled) or (UNCONFIRMED if session.unconfirmed else 0)
             nursery.cancel_scope.cancel()
     return code

@@ -409,6 +409,9 @@ class TerminalSession:
         return own
 
     async def _reply(self, event: ChatEvent, reply: Replied, turn: TurnState) -> None:
+        if self._alone and self._own:
+            # A turn that an earlier process left has ended since this session began, and no window showed it.
+            await self.show_earlier(min(self._own))
         finished = await self._end_of_turn(event, reply, turn)
         if any(self._own.get(number, "").lower() == "/help" for number in reply.messages):
             reply = replace(reply, text=f"{reply.text}\n{help_of_own(self._reader.language)}")

@@ -378,6 +378,7 @@ def test_a_window_comes_back_with_the_server_and_says_when_its_session_is_over(
     with Served(tmp_path / "home") as first:
         page = browser.new_context().new_page()
         page.goto(first.link)
+        expect(page.locator("#connection")).to_have_text("live")
         say(page, "say before")
         expect(page.locator(".entry.answer.done")).to_contain_text("before")
         first.crash_page()
