@@ -178,7 +178,7 @@ def runs_in_another_box(patch: pytest.MonkeyPatch) -> None:
 
     async def mixed_up(self: Sandboxes, chat_id: str, *more: Any) -> Any:
         chats[chat_id] = None
-        if next(calls) % 50 == 0:
+        if next(calls) % 5 == 0:
             chat_id = next(chat for chat in chats if chat != chat_id)
         return await run(self, chat_id, *more)
 
