@@ -38,13 +38,13 @@ seeds: $(READY)
 	    tests/simulation/cluster/test_planted_cluster_faults.py
 
 # What `make test` leaves out: the planted faults, what takes longer than about three seconds, what needs the
-# processors for itself, and 300 histories of one process and of several workers, always the same ones, of
+# processors for itself, and 200 histories of one process and of several workers, always the same ones, of
 # which `make test` plays the first 50 each.
 histories: $(READY)
 	$(BIN)/pytest $(PARALLEL) -m "long and not alone" \
 	    || $(BIN)/pytest -m "long and not alone" --last-failed --last-failed-no-failures none
 	$(BIN)/pytest -m alone || $(BIN)/pytest -m alone --last-failed --last-failed-no-failures none
-	SIMULATIONS=300 $(BIN)/pytest tests/simulation/test_histories.py \
+	SIMULATIONS=200 $(BIN)/pytest tests/simulation/test_histories.py \
 	    tests/simulation/cluster/test_cluster_histories.py -k whatever_happens
 
 # The one command before a commit: format, lint, types, imports, documents, the long simulation, tests.

@@ -193,15 +193,6 @@ def outcome_time(language: Language, local: datetime, now: datetime) -> str:
     return f"{full_date(language, local)}, {local:%H:%M}"
 
 
-def edit_usage(language: Language) -> str:
-    """Say how to use `/schedules edit`."""
-    return gettext(
-        language,
-        "/schedules edit needs the number of a schedule and its new text: /schedules edit 3 Brief me about "
-        "the news. /schedules shows the numbers.",
-    )
-
-
 def schedule_list(language: Language, rows: Sequence[tuple[int, str, str, str, str, str, str, str]]) -> str:
     """List schedules in Markdown.
 

@@ -229,9 +229,7 @@ class Schedules(StoredSchedules):
             case "revoke" if id:
                 await self.approvals.revoke(id, owner)
                 return standing_texts.revoked(language, id)
-            case "edit":
-                if (edited := _numbered_text(number)) is None:
-                    return schedule_texts.edit_usage(language)
+            case "edit" if (edited := _numbered_text(number)) is not None:
                 return await self._edit(message, language, owner, *edited)
             case "delete" if id:
                 await self.delete(id, owner)
