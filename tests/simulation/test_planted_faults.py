@@ -794,5 +794,10 @@ def test_a_planted_fault_is_found_in_a_history_with_reminders(
 
 def find(plant: Plant, complaint: str, seeds: Sequence[int], patch: pytest.MonkeyPatch) -> None:
     """Play with a fault planted: it must be found."""
-    plant(patch)
-    check_seed("one", f"{plant.__name__}: {complaint}", complaint, seeds, lambda seed: play(World(seed)))
+
+    def play_planted(seed: int) -> World:
+        with patch.context() as fresh:  # what the fault counts begins anew in each history
+            plant(fresh)
+            return play(World(seed))
+
+    check_seed("one", f"{plant.__name__}: {complaint}", complaint, seeds, play_planted)

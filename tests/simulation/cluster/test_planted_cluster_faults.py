@@ -24,6 +24,7 @@ from tests.simulation.test_planted_faults import (
     notes_no_parts,
     stores_the_text_of_a_reminder_before_it_advances,
 )
+from tests.simulation.world import World
 
 pytestmark = pytest.mark.long
 
@@ -162,6 +163,9 @@ def forgets_what_it_has_claimed(patch: pytest.MonkeyPatch) -> None:
 def test_a_planted_fault_of_workers_is_found(
     plant: Plant, complaint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plant(monkeypatch)
-    name = f"{plant.__name__}: {complaint}"
-    check_seed("cluster", name, complaint, SEEDS, lambda seed: play_cluster(world_of(seed)))
+    def play_planted(seed: int) -> World:
+        with monkeypatch.context() as fresh:  # what the fault counts begins anew in each history
+            plant(fresh)
+            return play_cluster(world_of(seed))
+
+    check_seed("cluster", f"{plant.__name__}: {complaint}", complaint, SEEDS, play_planted)
