@@ -116,6 +116,7 @@ class TerminalSession:
         self._reader = reader
         self._yes = yes
         self._alone = alone
+        self._others_interrupted = False
         self._sending = 0
         self._open: dict[int, str] = {}
         self._own: OrderedDict[int, str] = OrderedDict()
@@ -311,6 +312,8 @@ class TerminalSession:
             return
         own = await self._is_own(event)
         if not own and self._alone:
+            if isinstance(event.what, TurnFinished | Replied):
+                self._others_interrupted |= event.what.reason == "interrupted"
             return
         before, self._turn = self._turn, self._turn.apply(event)
         result = isinstance(event.what, Replied) and (event.what.task or event.what.schedule)
@@ -409,9 +412,10 @@ class TerminalSession:
         return own
 
     async def _reply(self, event: ChatEvent, reply: Replied, turn: TurnState) -> None:
-        if self._alone and self._own:
-            # A turn that an earlier process left has ended since this session began, and no window showed it.
-            await self.show_earlier(min(self._own))
+        if self._others_interrupted:
+            # A turn that an earlier process left has ended since this session began: no window showed it.
+            self._others_interrupted = False
+            await self.show_earlier(min(self._own, default=0))
         finished = await self._end_of_turn(event, reply, turn)
         if any(self._own.get(number, "").lower() == "/help" for number in reply.messages):
             reply = replace(reply, text=f"{reply.text}\n{help_of_own(self._reader.language)}")
