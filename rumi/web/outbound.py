@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 import httpcore
 import trio
 
+from rumi.platform.config.schema import is_host_port
 from rumi.platform.http import Tls, close
 from rumi.platform.proxies import PORTS, Proxy, proxies
 from rumi.web.addresses import why_refused
@@ -30,7 +31,6 @@ MOST_ANSWER_BYTES: Final = 16 * 1024
 _NAME: Final = re.compile(r"(?=.{1,253}\Z)[a-z0-9_][a-z0-9_-]*(?:\.[a-z0-9_-]+)*")
 
 LOOPBACK: Final = "127.0.0.1"
-_AUTHORITY: Final = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s/?#@\\%*:\[\]]{1,253}):(?P<port>[0-9]{1,5})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +76,7 @@ def read_host(text: str) -> Host:
     Raises:
         FetchRefused: The text is not a host and a port.
     """
-    matched = _AUTHORITY.fullmatch(text)
-    if matched is None or not 0 < int(matched["port"]) < 65536:
+    if not is_host_port(text):
         raise FetchRefused("This is not a host with a port.", "Example: api.example.org:443")
     target = parse_target(f"https://{text}/")
     return host_of(target.host, target.port, is_ip=target.is_ip)

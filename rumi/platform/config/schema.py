@@ -173,9 +173,14 @@ def _check_endpoint(endpoint: str) -> None:
         raise ValueError("an exact ip:port, such as 127.0.0.1:8080 or [::1]:8080")
 
 
+def is_host_port(text: str) -> bool:
+    """Return True if a text is one host and its port, such as `api.example.org:443` or `[::1]:8080`."""
+    matched = _HOST_PORT.fullmatch(text)
+    return matched is not None and 0 < int(matched[1]) < 65536
+
+
 def _check_host(where: str) -> None:
-    matched = _HOST_PORT.fullmatch(where)
-    if matched is None or not 0 < int(matched[1]) < 65536:
+    if not is_host_port(where):
         raise ValueError("one host and its port, such as api.example.org:443, without https:// and without *")
 
 

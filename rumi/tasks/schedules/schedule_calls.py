@@ -11,6 +11,7 @@ from rumi.errors import UsageError
 from rumi.platform.caller import Caller
 from rumi.platform.calls import PartitionKey, call
 from rumi.platform.chat_ids import DEFAULT_CHAT, ChatIds
+from rumi.platform.texts.language import known_language
 from rumi.platform.timestamps import utc
 from rumi.platform.zone_finding import zone_said
 from rumi.store.journal.records import ScheduleKind, ScheduleRecord
@@ -21,7 +22,7 @@ from rumi.tasks.schedules.stored import StoredSchedules
 from rumi.tasks.schedules.times import NotATime
 from rumi.tasks.schedules.watched import watched_by
 from rumi.tasks.schedules.when import After, When, read_when
-from rumi.texts import Language, languages
+from rumi.texts import Language
 
 SCHEDULE: Final = PartitionKey("id", of="schedule")
 
@@ -129,7 +130,7 @@ class ScheduleCalls:
         chat, schedules = caller.chat_in(chat or DEFAULT_CHAT, self.ids.owner_of), self.schedules
         owner, zone = self.ids.owner_of(chat), zone_said(zone)
         if owner != caller.owner:
-            language = as_language(await schedules.language_of(chat)) or language
+            language = known_language(await schedules.language_of(chat)) or language
             zone = zone or await schedules.zone_of(owner)
             if not zone and not (isinstance(read, After) and not read.days) and not _names_zone(read):
                 raise UsageError(
@@ -163,11 +164,6 @@ class ScheduleCalls:
 
 def _names_zone(when: When) -> bool:
     return not isinstance(when, After) and bool(when.zone)
-
-
-def as_language(name: str) -> Language | None:
-    """Return a language that Rumi speaks, None for another name."""
-    return name if name in languages() else None
 
 
 def outcome_of(schedule: ScheduleRecord) -> dict[str, object] | None:
