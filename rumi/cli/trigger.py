@@ -111,7 +111,7 @@ def _section(name: str) -> "Loaded":
     """Return the configuration, which has a trigger with this name.
 
     Raises:
-        UsageError: There is no such trigger.
+        UsageError: No trigger has this name.
     """
     from rumi.channels.triggers.triggers import Triggers, triggers_of
     from rumi.platform.config.cascade import load_settings

@@ -120,7 +120,7 @@ class McpTool(Tool):
             return result
         said = "\n".join(refused)
         content = f"{result.content}\n\n{said}"
-        # The host's name may come from whoever wrote what the server has read.
+        # The author of what the server has read may have chosen the host's name.
         tainted = result.tainted or not self._trusted
         return replace(result, content=content, tainted=tainted)
 

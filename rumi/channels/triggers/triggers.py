@@ -171,7 +171,7 @@ class Triggers:
         stored.
 
         Raises:
-            UsageError: There is no such trigger, or the text is too long.
+            UsageError: No trigger has this name, or the text is too long.
             RumiError: Nothing can be stored now, or too many events came.
         """
         trigger = self.named(name)

@@ -102,7 +102,7 @@ def lists_of(transaction: Transaction, chat: str) -> tuple[ListEntry, ...]:
 
 @step(reads=True)
 def items_of(transaction: Transaction, chat: str, name: str) -> tuple[ListItem, ...]:
-    """Return the items of a list in the order in which they were added; none if there is no such list."""
+    """Return the items of a list in the order in which they were added. An unknown list has no items."""
     rows = transaction.db.execute(
         "SELECT id, text, author, ticked, ticker, user, tainted FROM list_items WHERE chat = ? AND list = ?"
         " ORDER BY id",
