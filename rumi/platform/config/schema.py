@@ -905,6 +905,24 @@ class TriggerSection(Section):
     most_per_hour: Annotated[int, Field(ge=1, le=10_000)] = 60
 
 
+class TerminalSection(Section):
+    """`[terminal]`: how the chat in a terminal works.
+
+    `workspace` says which files it works on: those of the folder that it was started in (`here`), or those of
+    a folder of its own in the home (`own`). `ask` asks once. `apply` says whether changes to the folder wait
+    for `/apply` (`ask`), or are applied at the end of each turn (`auto`). `keys` are the key bindings of the
+    input line. `theme` is the background of the terminal; `auto` asks the terminal. `notify` says how to call
+    a person who looks elsewhere, when a turn of more than `notify_s` seconds ends or a question waits.
+    """
+
+    workspace: Literal["ask", "here", "own"] = "ask"
+    apply: Literal["ask", "auto"] = "ask"
+    keys: Literal["emacs", "vi"] = "emacs"
+    theme: Literal["auto", "light", "dark"] = "auto"
+    notify: Literal["auto", "bell", "desktop", "off"] = "auto"
+    notify_s: Annotated[float, Field(ge=0, le=3600)] = 10
+
+
 class LogSection(Section):
     """`[log]`: the size at which a log is rotated, and the number of rotated logs to retain."""
 
@@ -946,4 +964,5 @@ class Settings(Section):
     roles: dict[Annotated[str, _checked(_check_server_name)], RoleSection] = {}
     groups: dict[Annotated[str, _checked(_check_group)], GroupSection] = {}
     triggers: dict[Annotated[str, _checked(_check_trigger)], TriggerSection] = {}
+    terminal: TerminalSection = TerminalSection.model_construct()
     log: LogSection = LogSection.model_construct()
