@@ -7,6 +7,7 @@ from unittest import mock
 
 import click
 
+from rumi.cli.command_table import OLD_NAMES, OLD_NAMES_UNTIL, SECTIONS
 from rumi.cli.group import group
 from rumi.cli.speaking import reader
 
@@ -31,13 +32,29 @@ def rendered() -> str:
 
 def _parts() -> Iterator[str]:
     yield TITLE
-    for command, context in _all(group, click.Context(group, info_name="rumi", terminal_width=WIDTH)):
-        yield f"## {context.command_path}\n\n```text\n{command.get_help(context).rstrip()}\n```\n"
+    top = click.Context(group, info_name="rumi", terminal_width=WIDTH)
+    yield from _shown(group, top, "##")
+    for section, commands in SECTIONS.items():
+        yield f"## {section}\n"
+        for name in commands:
+            command = group.get_command(top, name)
+            assert command is not None
+            inner = click.Context(command, parent=top, info_name=name, terminal_width=WIDTH)
+            for below, context in _all(command, inner):
+                yield from _shown(below, context, "###")
+    yield "## Old names\n"
+    yield f"These names of earlier versions work until version {OLD_NAMES_UNTIL}.\n"
+    rows = (f"| `rumi {old}` | `rumi {name.now}` |" for old, name in sorted(OLD_NAMES.items()))
+    yield "\n".join(("| until now | now |", "|---|---|", *rows, ""))
+
+
+def _shown(command: click.Command, context: click.Context, level: str) -> Iterator[str]:
+    context.help_option_names = ["-h", "--help"]
+    yield f"{level} {context.command_path}\n\n```text\n{command.get_help(context).rstrip()}\n```\n"
 
 
 def _all(command: click.Command, context: click.Context) -> Iterator[tuple[click.Command, click.Context]]:
     """Yield a command and its subcommands, in the order in which the help lists them."""
-    context.help_option_names = ["-h", "--help"]
     yield command, context
     if isinstance(command, click.Group):
         for name in command.list_commands(context):

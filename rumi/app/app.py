@@ -176,7 +176,7 @@ async def _unless_deleted(home: Home) -> AsyncIterator[None]:
             await home.wait_until_gone()
             raise RumiError(
                 "The home {root} was deleted or replaced while Rumi ran, so this process ends.",
-                "Start Rumi again. To put a backup in place: rumi restore",
+                "Start Rumi again. To put a backup in place: rumi data restore",
                 root=home.root,
             )
 

@@ -65,7 +65,7 @@ class StartingDaemon:
                         raise error_of(answer)
                     case {"crash": str(what), "trace": str(trace)}:
                         raise RuntimeError(what) from RuntimeError(trace)
-        raise RumiError("The process that serves the chats ended at its start.", "Look at: rumi logs")
+        raise RumiError("The process that serves the chats ended at its start.", "Look at: rumi debug logs")
 
     def close(self) -> None:
         """Close the connection to the daemon. If no client is attached then, the daemon ends."""

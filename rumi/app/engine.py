@@ -308,7 +308,7 @@ async def _removed(engine: Engine) -> list[str]:
 
 
 async def sandbox_facts(home: Home, loaded: Loaded, engine: Engine) -> list[tuple[str, str]]:
-    """Return what `rumi sandbox status` prints about the sandbox, as pairs of name and value."""
+    """Return what `rumi debug sandbox status` prints about the sandbox, as pairs of name and value."""
     facts: list[tuple[str, str]] = [("engine", engine.kind), ("user", str(engine.user[0]))]
     facts.append(("files", files_bound(loaded)))
     facts.append(("disk", describe_free_space(home, loaded)[0]))

@@ -140,11 +140,15 @@ def _entries(home: Home, path: Path) -> list[str]:
     """
     where, root = path.resolve(), home.root.resolve()
     if not path.is_dir():
-        raise UsageError("{path} is not a folder.", "Name a folder that rumi backup made.", path=path)
+        raise UsageError("{path} is not a folder.", "Name a folder that rumi data backup made.", path=path)
     if where == root or root.is_relative_to(where):
-        raise UsageError("{path} holds the home itself.", "Name a folder that rumi backup made.", path=path)
+        raise UsageError(
+            "{path} holds the home itself.", "Name a folder that rumi data backup made.", path=path
+        )
     if where.is_relative_to(root) and where != home.restoring.replaced.resolve():
-        raise UsageError("{path} is inside of the home.", "Name a folder that rumi backup made.", path=path)
+        raise UsageError(
+            "{path} is inside of the home.", "Name a folder that rumi data backup made.", path=path
+        )
     found = []
     for name in (*DATABASES, *FILES, KEYS, WORKSPACE):
         entry = path / name
@@ -154,7 +158,9 @@ def _entries(home: Home, path: Path) -> list[str]:
             found.append(name)
     if not set(found) & set(DATABASES):
         raise UsageError(
-            "{path} is not a backup: it has no database.", "Name a folder that rumi backup made.", path=path
+            "{path} is not a backup: it has no database.",
+            "Name a folder that rumi data backup made.",
+            path=path,
         )
     return found
 

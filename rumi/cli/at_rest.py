@@ -21,7 +21,13 @@ if TYPE_CHECKING:
     from rumi.app.app import App
     from rumi.platform.home import Home
 
-COMMANDS: Final = {"bots": "bot", "schedules": "schedule", "triggers": "trigger"}
+COMMANDS: Final = {
+    "bots": "bot",
+    "recall": "chats search",
+    "schedules": "schedule",
+    "triggers": "schedule trigger",
+    "usage": "models usage",
+}
 """The names of the commands that have another name than their control call."""
 
 

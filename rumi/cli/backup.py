@@ -1,4 +1,4 @@
-"""`rumi backup`."""
+"""`rumi data backup`."""
 
 import os
 import shlex
@@ -63,4 +63,4 @@ def command(path: Path, with_keys: bool, without_files: bool) -> None:
         say("  .env is not in it: keep your keys elsewhere, or use --with-keys.")
     if without_files:
         say("  workspace/ is not in it, because of --without-files.")
-    say("To restore it: rumi restore {path}", path=shlex.quote(str(made.path)))
+    say("To restore it: rumi data restore {path}", path=shlex.quote(str(made.path)))

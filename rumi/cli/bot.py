@@ -10,6 +10,7 @@ from rumi.cli.asking import ask
 from rumi.cli.bot_project import apply, diff
 from rumi.cli.bot_skills import skills_of
 from rumi.cli.daemon import say
+from rumi.cli.grouping import Listing
 from rumi.cli.model_names import model_option
 from rumi.cli.printing import JSON, confirm, echo, echo_json, flat_lines
 from rumi.cli.speaking import reader
@@ -22,12 +23,9 @@ _ask = partial(ask, "bots")
 NAME = click.argument("name")
 
 
-@click.group(invoke_without_command=True)
-@click.pass_context
-def command(ctx: click.Context) -> None:
+@click.group(cls=Listing, default="list")
+def command() -> None:
     """Make, run, wake and stop bots: each works on its own towards a goal, in iterations."""
-    if ctx.invoked_subcommand is None:
-        ctx.invoke(list_)
 
 
 @command.command()

@@ -1,6 +1,5 @@
 """`rumi chats`."""
 
-import sys
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -8,7 +7,8 @@ from typing import Any
 import click
 
 from rumi.cli.asking import ask
-from rumi.cli.printing import JSON, Styled, echo, echo_json, local_time
+from rumi.cli.grouping import Listing
+from rumi.cli.printing import JSON, Styled, cut, echo, echo_json, local_time
 from rumi.cli.speaking import confirms_deletion, say, tr
 from rumi.platform.printable import flat
 
@@ -18,7 +18,16 @@ SHOWN = 20
 """Default number of entries that `rumi chats show` prints."""
 
 
-@click.group()
+@click.group(
+    cls=Listing,
+    default="list",
+    members={
+        "reset": "rumi.cli.reset",
+        "search": "rumi.cli.search",
+        "stop": "rumi.cli.stop",
+        "undo": "rumi.cli.undo",
+    },
+)
 def command() -> None:
     """List, show, search, export and delete chats and what was said in them."""
 
@@ -36,7 +45,7 @@ def list_(as_json: bool) -> None:
     width = max((len(chat["chat"]) for chat in chats), default=0)
     for chat in chats:
         title = f"{flat(chat['title'])}: " if chat["title"] else ""
-        echo(_cut(f"{chat['chat']:<{width}}  {local_time(chat['at'])}  {title}{flat(chat['text'])}"))
+        echo(cut(f"{chat['chat']:<{width}}  {local_time(chat['at'])}  {title}{flat(chat['text'])}"))
 
 
 @command.command()
@@ -58,39 +67,9 @@ def show(chat: str, lines: int, turn: str, session: int | None, as_json: bool) -
         echo_json(entries[-lines:], indent=2)
         return
     for entry in _shown(entries)[-lines:]:
-        echo(Styled(f"{local_time(entry['time'])}  {_who(entry)}", bold=True))
+        echo(Styled(f"{local_time(entry['time'])}  {who_said(entry)}", bold=True))
         for line in _text(entry).splitlines():
             echo(f"  {line}")
-
-
-@command.command()
-@click.argument("words", nargs=-1, required=True)
-@click.option("--chat", default="", metavar="ID", help="Only in this chat.")
-@click.option("-n", "--lines", type=click.IntRange(min=1), default=SHOWN, show_default=True,
-              help="Only the latest N places.")  # fmt: skip
-@JSON
-def search(words: tuple[str, ...], chat: str, lines: int, as_json: bool) -> None:
-    """Find what users and the assistant said with all WORDS, the latest first.
-
-    Case and accents do not matter. The exit code is 1 if nothing is found.
-    """
-    wanted, before = " ".join(words), 0
-    found: list[dict[str, Any]] = []
-    while len(found) < lines:
-        answer = _ask("search", words=wanted, chat=chat, before=before)
-        found += answer["entries"]
-        before = answer["next"]
-        if not before:
-            break
-    found = found[:lines]
-    if as_json:
-        echo_json(found, indent=2)
-    for entry in () if as_json else found:
-        heading = f"{entry['chat']}  {local_time(entry['time'])}  {_who(entry)}: "
-        echo(_cut(f"{heading}{_around(flat(entry['text']), words[0])}"))
-    if not found:
-        say("Nothing was found.", err=True)
-        raise click.exceptions.Exit(1)
 
 
 @command.command()
@@ -113,7 +92,7 @@ def export(chat: str, as_json: bool) -> None:
         if entry["session"] != session:
             session = entry["session"]
             echo(f"\n## {tr('Session')} {session}")
-        echo(f"\n**{_who(entry)}** · {entry['time']}\n")
+        echo(f"\n**{who_said(entry)}** · {entry['time']}\n")
         text = _text(entry)
         echo(_fenced(text) if entry["role"] == "tool" else text)
     for shared in lists:
@@ -154,7 +133,8 @@ def _shown(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [entry for entry in entries if entry["role"] in ("user", "assistant") and _text(entry)]
 
 
-def _who(entry: dict[str, Any]) -> str:
+def who_said(entry: dict[str, Any]) -> str:
+    """Return the name of the side that said an entry, in the reader's language."""
     names = {"user": tr("you"), "assistant": "Rumi", "tool": tr("result")}
     return names.get(str(entry["role"]), str(entry["role"]))
 
@@ -163,24 +143,6 @@ def _text(entry: dict[str, Any]) -> str:
     """Return the text of one entry of a chat, with its tool calls."""
     calls = [f"→ {call['name']} {call['arguments']}" for call in entry["tool_calls"]]
     return "\n".join(part for part in (entry["text"], *calls) if part)
-
-
-def _around(text: str, word: str) -> str:
-    """Return the part of the text that begins shortly before the searched word."""
-    at = text.casefold().find(word.casefold())
-    return f"…{text[at - 30 :]}" if at > 40 else text
-
-
-def _cut(line: str) -> str:
-    """Cut a line to the terminal's width; return the whole line if the output is a pipe."""
-    if not sys.stdout.isatty():
-        return line
-    import shutil
-
-    from rich.cells import cell_len, set_cell_size
-
-    width = shutil.get_terminal_size().columns - 1
-    return line if cell_len(line) <= width else f"{set_cell_size(line, width - 1)}…"
 
 
 def _fenced(text: str) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rumi.cli.grouping import Listing
 from rumi.cli.printing import console, echo
 from rumi.cli.speaking import say, tr
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@click.group()
+@click.group(cls=Listing, default="show", members={"people": "rumi.cli.people"})
 def command() -> None:
     """Show and change the configuration."""
 

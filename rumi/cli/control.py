@@ -214,7 +214,7 @@ def _do(home: Home, call: str, chat: str) -> str:
     async def command() -> str:
         from rumi.cli.at_rest import app_at_rest
 
-        async with app_at_rest(home, f"rumi {call}") as app:
+        async with app_at_rest(home, f"rumi chats {call}") as app:
             return await (app.inbox.undo(chat) if call == "undo" else app.inbox.reset(chat))
 
     return run_async(command)
@@ -240,7 +240,7 @@ async def _stop(home: Home, loaded: "Loaded", chat: str) -> str:
 
     language = detect_language(loaded.settings.language, os.environ)
     folder = home.with_files(loaded.settings.store.workspaces).workspaces / (chat or DEFAULT_CHAT)
-    with home.lock("rumi stop"):
+    with home.lock("rumi chats stop"):
         async with open_journal(stored_of(home).state) as ask:
             if chat:
                 if not (chat == DEFAULT_CHAT or folder.exists() or await ask(knows_chat(chat))):

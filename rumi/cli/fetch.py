@@ -1,4 +1,4 @@
-"""`rumi fetch`."""
+"""`rumi debug fetch`."""
 
 import json
 import os

@@ -10,48 +10,11 @@ from difflib import get_close_matches
 import click
 
 from rumi import __version__
+from rumi.cli.command_table import COMMANDS, OLD_NAMES, OLD_NAMES_UNTIL, SECTIONS
+from rumi.cli.grouping import SpeakingContext, speaking
 from rumi.cli.printing import CleanStream, echo
 from rumi.errors import RumiError, UsageError, single
 from rumi.texts import Text, joined, os_error
-
-COMMANDS = {
-    "chat": ("rumi.cli.chat", "Talk to the assistant in this terminal (the default)."),
-    "telegram": ("rumi.cli.telegram", "Serve the Telegram bot."),
-    "web": ("rumi.cli.web", "Serve the page, without Telegram."),
-    "serve": ("rumi.cli.serve", "Serve all that is configured, for a server."),
-    "status": ("rumi.cli.status", "Show what the running Rumi does."),
-    "logs": ("rumi.cli.logs", "Read the audit log: what was run, in which chat, how it ended."),
-    "stop": ("rumi.cli.stop", "Stop what a chat is doing, like /stop in it."),
-    "reset": ("rumi.cli.reset", "Reset a chat, like /reset in it."),
-    "undo": ("rumi.cli.undo", "Take the last turn of a chat back, like /undo in it."),
-    "replay": ("rumi.cli.replay", "Run a recorded turn again, and show the first difference."),
-    "report": ("rumi.cli.report", "Pack a recorded turn for a bug report."),
-    "chats": ("rumi.cli.chats", "List, show, search, export and delete chats and what was said in them."),
-    "fetch": ("rumi.cli.fetch", "Get what the assistant would get from a URL, or judge URLs (--check)."),
-    "research": (
-        "rumi.cli.research",
-        "Have a question researched, with sources: on the web, or in a repository.",
-    ),
-    "tasks": ("rumi.cli.tasks", "List, show, follow, stop and delete tasks: work in the background."),
-    "bot": ("rumi.cli.bot", "Make, run, wake and stop bots, which work on their own towards a goal."),
-    "models": ("rumi.cli.models", "Show the models, and try out those that are configured."),
-    "usage": ("rumi.cli.usage", "Show what model calls have used and cost, and the budgets."),
-    "schedule": ("rumi.cli.schedule", "Add, list, change and delete reminders and schedules."),
-    "trigger": ("rumi.cli.trigger", "Hand an event to a trigger, list the triggers, or test one."),
-    "memory": ("rumi.cli.memory", "Show, change and export what the assistant knows about its users."),
-    "recall": ("rumi.cli.recall", "Find what was said in earlier conversations."),
-    "people": ("rumi.cli.people", "List, add and remove the people who may talk to Rumi, and their roles."),
-    "skills": ("rumi.cli.skills", "Show the skills, switch them on and off, make new ones."),
-    "mcp": ("rumi.cli.mcp", "Manage servers that bring tools (MCP), and let programs ask Rumi."),
-    "sandbox": ("rumi.cli.sandbox", "Build the sandbox, look at it, clean it up."),
-    "doctor": ("rumi.cli.doctor.command", "Check everything that a working installation needs."),
-    "backup": ("rumi.cli.backup", "Copy databases, configuration, skills and files, also while running."),
-    "store": ("rumi.cli.store", "Show the store, and copy it to a PostgreSQL database or back."),
-    "restore": ("rumi.cli.restore", "Put a backup in place of what the home has."),
-    "setup": ("rumi.cli.setup", "Ask for what a new installation needs, and write config.toml and .env."),
-    "config": ("rumi.cli.config", "Show and change the configuration."),
-}
-
 
 UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 """The error numbers of a disk that cannot be written to."""
@@ -61,20 +24,10 @@ NO_SUCH_OPTION = "No such option {name!r}."
 """The key of click's text for an unknown option."""
 
 
-class _Context(click.Context):
-    """A context that shows help in the reader's language."""
-
-    def make_formatter(self) -> click.HelpFormatter:
-        """Return a formatter for the reader's language."""
-        from rumi.cli.speaking import Formatter
-
-        return Formatter(width=self.terminal_width, max_width=self.max_content_width)
-
-
 class LazyGroup(click.Group):
     """A click group that imports each command only when the command is used."""
 
-    context_class = _Context
+    context_class = SpeakingContext
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the commands, in the order of the help."""
@@ -82,18 +35,24 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return a command."""
-        if cmd_name not in COMMANDS:
+        if cmd_name in COMMANDS:
+            module, _ = COMMANDS[cmd_name]
+        elif cmd_name in OLD_NAMES:
+            module = OLD_NAMES[cmd_name].module
+        else:
             return None
-        command = importlib.import_module(COMMANDS[cmd_name][0]).command
+        command = importlib.import_module(module).command
         assert isinstance(command, click.Command)
-        return _speaking(command)
+        return speaking(command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands without importing them."""
-        from rumi.cli.speaking import tr
+        """List the commands by subject, without importing them."""
+        from rumi.cli.speaking import translate
 
-        with formatter.section(tr("Commands")):
-            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+        width = max(map(len, COMMANDS))
+        for title, commands in SECTIONS.items():
+            with formatter.section(translate(title)):
+                formatter.write_dl([(name.ljust(width), summary) for name, (_, summary) in commands.items()])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse `rumi` as `rumi chat`, and `rumi -p …` as `rumi chat -p …`, except for shell completion."""
@@ -122,28 +81,37 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command; for an unknown name, fail and suggest the most similar command."""
+        """Return the command; for an unknown name, fail and suggest the most similar command.
+
+        For an old name, say on standard error what the command is called now.
+        """
         name = args[0]
-        if name not in COMMANDS and (meant := get_close_matches(name, COMMANDS, n=1)):
+        if name in COMMANDS or ctx.resilient_parsing:
+            return super().resolve_command(ctx, args)
+        if name in OLD_NAMES:
+            _note_old_name(name)
+        elif near := get_close_matches(name, [*COMMANDS, *OLD_NAMES], n=1):
             from rumi.cli.speaking import tr
 
-            ctx.fail(
-                tr("No such command {name}. Did you mean {meant}?", name=repr(name), meant=repr(meant[0]))
-            )
+            meant = OLD_NAMES[near[0]].now if near[0] in OLD_NAMES else near[0]
+            ctx.fail(tr("No such command {name}. Did you mean {meant}?", name=repr(name), meant=repr(meant)))
         return super().resolve_command(ctx, args)
 
 
-def _speaking(command: click.Command) -> click.Command:
-    """Make the command and its subcommands show their help in the reader's language; return the command.
+def _note_old_name(name: str) -> None:
+    """Say on standard error what the command with this old name is called now; ignore a closed terminal."""
+    from rumi.cli.speaking import say
 
-    A command's short help becomes the complete first sentence of its help; click would cut a long sentence.
-    """
-    command.context_class = _Context
-    first = " ".join((command.help or "").split("\n\n")[0].split())
-    command.short_help = command.short_help or first.partition(". ")[0].removesuffix(".") + "."
-    for inner in getattr(command, "commands", {}).values():
-        _speaking(inner)
-    return command
+    try:
+        say(
+            "rumi {old} is now: rumi {new}. The old name works until version {version}.",
+            err=True,
+            old=name,
+            new=OLD_NAMES[name].now,
+            version=OLD_NAMES_UNTIL,
+        )
+    except OSError:
+        _forget_output(2)
 
 
 def _options(command: click.Command) -> list[str]:
@@ -299,7 +267,7 @@ def _output_fails() -> bool:
     return False
 
 
-def _forget_output() -> None:
+def _forget_output(stream: int = 1) -> None:
     """Discard the buffered output, which would fail again when the interpreter flushes it at exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
+    os.dup2(nowhere, stream)

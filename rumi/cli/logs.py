@@ -1,4 +1,4 @@
-"""`rumi logs`."""
+"""`rumi debug logs`."""
 
 import os
 import sys
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 LAST = 10
-"""Default number of earlier entries that `rumi logs --follow` shows first."""
+"""Default number of earlier entries that `rumi debug logs --follow` shows first."""
 
 
 class Since(click.ParamType[datetime]):

@@ -9,6 +9,7 @@ import click
 
 from rumi.cli import run_async
 from rumi.cli.asking import when_free
+from rumi.cli.grouping import Listing
 from rumi.cli.mcp_serve import serve
 from rumi.cli.mcp_servers import absolute_command, missing_paths, servers_of
 from rumi.cli.printing import JSON, confirm, echo, echo_json
@@ -29,12 +30,9 @@ if TYPE_CHECKING:
 NOT_RUNNING = Text("not running")
 
 
-@click.group(invoke_without_command=True)
-@click.pass_context
-def command(ctx: click.Context) -> None:
+@click.group(cls=Listing, default="list")
+def command() -> None:
     """Manage servers that bring tools, by the Model Context Protocol, and let programs ask Rumi."""
-    if ctx.invoked_subcommand is None:
-        ctx.invoke(list_)
 
 
 command.add_command(serve)

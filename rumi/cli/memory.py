@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from rumi.cli.asking import ask
+from rumi.cli.grouping import Listing
 from rumi.cli.printing import JSON, console, echo, echo_json, local_day
 from rumi.cli.speaking import confirms_deletion, tr
 from rumi.texts import gettext
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 OWNER = click.option("--owner", default="local", help="Whose facts: local, or such as tg11111111.")
 
 
-@click.group()
+@click.group(cls=Listing, default="list")
 def command() -> None:
     """Show, change and export what the assistant knows about its users."""
 

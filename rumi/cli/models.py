@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from rumi.cli import run_async
+from rumi.cli.grouping import Listing
 from rumi.cli.model_names import configured, known_names
 from rumi.cli.printing import JSON, echo, echo_json
 from rumi.cli.speaking import reader, say, tr
@@ -23,7 +24,7 @@ TRY_S: Final = 30.0
 EXIT_NO_ANSWER: Final = 4
 
 
-@click.group()
+@click.group(cls=Listing, default="list", members={"usage": "rumi.cli.usage"})
 def command() -> None:
     """Show the models, and try out those that are configured."""
 

@@ -1,4 +1,4 @@
-"""`rumi people`."""
+"""`rumi config people`."""
 
 import json
 import os
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rumi.cli.grouping import Listing
 from rumi.cli.printing import JSON, echo, echo_json
 from rumi.cli.speaking import tr
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from rumi.platform.home import Home
 
 
-@click.group()
+@click.group(cls=Listing, default="list")
 def command() -> None:
     """List, add and remove the people who may talk to Rumi, and their roles."""
 
@@ -63,7 +64,7 @@ def remove(name: str) -> None:
 
     home, loaded = _home()
     if name not in loaded.settings.people:
-        raise UsageError("Unknown person {name}.", "Look at the list: rumi people list", name=name)
+        raise UsageError("Unknown person {name}.", "Look at the list: rumi config people list", name=name)
     edit_toml(home.root / "config.toml", lambda document: section_in(document, ("people",)).pop(name, None))
     echo(tr("{name} is removed from the next start on.", name=name))
 

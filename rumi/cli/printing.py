@@ -49,6 +49,18 @@ def flat_lines(text: object) -> str:
     return "\n".join(flat(line) for line in str(text).split("\n"))
 
 
+def cut(line: str) -> str:
+    """Cut a line to the terminal's width; return the whole line if the output is a pipe."""
+    if not sys.stdout.isatty():
+        return line
+    import shutil
+
+    from rich.cells import cell_len, set_cell_size
+
+    width = shutil.get_terminal_size().columns - 1
+    return line if cell_len(line) <= width else f"{set_cell_size(line, width - 1)}…"
+
+
 def local_time(time: str) -> str:
     """Return a time in the format of RFC 3339 as the local day, hour and minute."""
     return f"{datetime.fromisoformat(time).astimezone():%Y-%m-%d %H:%M}"

@@ -1,4 +1,4 @@
-"""`rumi recall QUERY`."""
+"""The old command `rumi recall QUERY`; `search.py` beside it has `rumi chats search`."""
 
 from datetime import datetime
 

@@ -1,4 +1,4 @@
-"""`rumi replay TURN`."""
+"""`rumi debug replay TURN`."""
 
 import os
 import sys

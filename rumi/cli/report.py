@@ -1,4 +1,4 @@
-"""`rumi report TURN`."""
+"""`rumi debug report TURN`."""
 
 import os
 from pathlib import Path

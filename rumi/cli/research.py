@@ -1,4 +1,4 @@
-"""`rumi research`."""
+"""`rumi tasks research`."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -68,7 +68,7 @@ def repo(
     keep: bool,
     background: bool,
 ) -> None:
-    """Answer QUESTION from a git repository, as `rumi research web` does from the web."""
+    """Answer QUESTION from a git repository, as `rumi tasks research web` does from the web."""
     if "://" not in uri:
         uri = str(Path(uri).expanduser().resolve())
     options = {"uri": uri, "ref": ref, "full": full, "local": True, "keep": keep}

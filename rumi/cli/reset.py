@@ -1,4 +1,4 @@
-"""`rumi reset CHAT`."""
+"""`rumi chats reset CHAT`."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""`rumi restore`."""
+"""`rumi data restore`."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ from rumi.cli.speaking import tr
 @click.option("--without-files", is_flag=True, help="Leave the chats' files (workspace/) as they are.")
 @click.option("-y", "--yes", is_flag=True, help="Replace what is there without asking.")
 def command(path: Path, without_files: bool, yes: bool) -> None:
-    """Restore a backup: put what `rumi backup` copied to PATH in place of what the home has.
+    """Restore a backup: put what `rumi data backup` copied to PATH in place of what the home has.
 
     No Rumi may run on the home. The backup is copied and its databases are checked first; then everything is
     replaced together. What was there stays in before-restore/ in the home, until the next restore, and can be
@@ -36,7 +36,7 @@ def command(path: Path, without_files: bool, yes: bool) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     home = Home(home_from(os.environ))
     yield_home(home)
-    with home.lock("rumi restore"), restorable(home, path, files=not without_files) as ready:
+    with home.lock("rumi data restore"), restorable(home, path, files=not without_files) as ready:
         say("{path} is complete, and its databases are undamaged:", path=path)
         for name, size in ready.entries:
             echo(f"  {name:<20} {short_size(size):>9}  {translate(WHAT[name])}")

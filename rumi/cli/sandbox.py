@@ -1,4 +1,4 @@
-"""`rumi sandbox`."""
+"""`rumi debug sandbox`."""
 
 import os
 from typing import TYPE_CHECKING
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rumi.cli import run_async
+from rumi.cli.grouping import Listing
 from rumi.cli.printing import echo
 from rumi.cli.speaking import reader, say, translate
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from rumi.platform.home import Home
 
 
-@click.group()
+@click.group(cls=Listing, default="status")
 def command() -> None:
     """Build the sandbox, look at it, clean it up."""
 
@@ -62,7 +63,9 @@ async def _build() -> None:
             lines = await build_image(home, loaded, steps.step)  # running containers keep their image
         else:
             yield_home(home)
-            with home.lock("rumi sandbox build"):  # running containers would lose their root file system
+            with home.lock(
+                "rumi debug sandbox build"
+            ):  # running containers would lose their root file system
                 lines = await build_rootfs(home, loaded, steps.step)
     for line in lines:
         echo(translate(line))
@@ -86,7 +89,7 @@ async def _clean() -> None:
 
     home, loaded = _here()
     yield_home(home)
-    with home.lock("rumi sandbox clean"):
+    with home.lock("rumi debug sandbox clean"):
         engine = await find_engine(home, loaded)
         try:
             removed = await remove_leftovers(home, engine)

@@ -7,6 +7,7 @@ import click
 
 from rumi.cli.asking import ask
 from rumi.cli.daemon import say
+from rumi.cli.grouping import Listing
 from rumi.cli.printing import JSON, echo, echo_json, flat_lines
 from rumi.cli.speaking import reader, tr
 from rumi.errors import UsageError
@@ -21,12 +22,9 @@ ID = click.argument("schedule", type=click.IntRange(min=1), metavar="ID")
 NOTHING_FIRES = Text("Nothing fires until Rumi runs: rumi serve")
 
 
-@click.group(invoke_without_command=True)
-@click.pass_context
-def command(ctx: click.Context) -> None:
+@click.group(cls=Listing, default="list", members={"trigger": "rumi.cli.trigger"})
+def command() -> None:
     """Add, list, show, edit, approve, pause, resume, run and delete reminders and schedules."""
-    if ctx.invoked_subcommand is None:
-        ctx.invoke(list_)
 
 
 @command.command()

@@ -1,4 +1,4 @@
-"""`rumi serve`, and the code that it shares with `rumi telegram` and `rumi web`."""
+"""`rumi serve`, and the code that it shares with its old names `rumi telegram` and `rumi web`."""
 
 import gc
 import os
@@ -22,7 +22,16 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--web", metavar="HOST:PORT", help="Serve a page too, at 127.0.0.1:8080, say.")
+@click.option(
+    "--telegram/--no-telegram",
+    default=None,
+    help="Serve Telegram or not; by default if there is a token of a bot.",
+)
+@click.option(
+    "--web",
+    metavar="HOST:PORT",
+    help="Serve the page too, at 127.0.0.1:8080, say; [serve] web does the same.",
+)
 @click.option(
     "--webhook", metavar="URL", help="Have Telegram deliver messages to this address, instead of polling."
 )
@@ -33,28 +42,36 @@ if TYPE_CHECKING:
     "/metrics. With a webhook or a trigger it is 127.0.0.1:8443 by default.",
 )
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
-def command(web: str | None, webhook: str | None, listen: str | None, debug: bool) -> None:
-    """Serve all that is configured until SIGINT or SIGTERM: terminals, and Telegram if there is a token."""
+def command(
+    telegram: bool | None, web: str | None, webhook: str | None, listen: str | None, debug: bool
+) -> None:
+    """Serve all that is configured until SIGINT or SIGTERM: terminals, Telegram and the page.
+
+    The page is served at --web or at [serve] web; the program prints the link that logs a browser in.
+    """
     flags = {"telegram.webhook": webhook, "telegram.listen": listen}
     serve_until_signal(
         "rumi serve",
-        web=web,
-        telegram=lambda loaded: any(
-            (*loaded.bots().values(), loaded.settings.telegram.bots, loaded.settings.telegram.webhook)
-        ),
+        web=lambda loaded: web if web is not None else loaded.settings.serve.web,
+        telegram=_telegram_is_configured if telegram is None else lambda loaded: telegram,
         flags=flags,
     )
+
+
+def _telegram_is_configured(loaded: "Loaded") -> bool:
+    telegram = loaded.settings.telegram
+    return any((*loaded.bots().values(), telegram.bots, telegram.webhook))
 
 
 def serve_until_signal(
     purpose: str,
     *,
-    web: str | None,
+    web: "Callable[[Loaded], str | None]",
     telegram: "Callable[[Loaded], bool]",
     flags: Mapping[str, object] | None = None,
     listens: bool = True,
 ) -> None:
-    """Lock the home; serve clients, Telegram if `telegram()` is True, and a page at the address `web`.
+    """Lock the home; serve clients, Telegram if `telegram()` is True, and a page if `web()` has an address.
 
     `flags` are command line values that override the configuration. If `listens` is True, it also listens for
     webhooks and health probes, if an address for them is configured.
@@ -88,7 +105,7 @@ def look_for_cycles_seldom() -> None:
 
 async def _serve(
     purpose: str,
-    web: str | None,
+    web: "Callable[[Loaded], str | None]",
     telegram: "Callable[[Loaded], bool]",
     flags: Mapping[str, object],
     listens: bool,
@@ -123,7 +140,7 @@ async def _serve(
     language = detect_language(loaded.settings.language, os.environ)
     yield_home(home)
     listening = _listener(loaded, bots, language) if listens else nullcontext(())
-    with home.lock(purpose), _page(web, language, home, loaded) as page, listening as listener:
+    with home.lock(purpose), _page(web(loaded), language, home, loaded) as page, listening as listener:
         # First, so that a full disk is reported with advice, and not as the failure of some later write.
         full = require_writable_disk(home, language)
         cluster = cluster_of(loaded)

@@ -85,7 +85,7 @@ class _Wizard:
             self.say(Text("Written: {root}", root=self.root / "config.toml"))
         self.say(Text("Start with: rumi"))
         if self._has_token():
-            self.say(Text("The bot starts with: rumi telegram"))
+            self.say(Text("The bot starts with: rumi serve"))
             if not (self.secrets.get("GROQ_API_KEY") or self.loaded.secrets.groq_api_key):
                 self.say(
                     Text("Voice messages need a server: [voice] server in config.toml, see docs/voice.md.")

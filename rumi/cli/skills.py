@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rumi.cli.grouping import Listing
 from rumi.cli.printing import echo
 from rumi.cli.speaking import ntr, reader, say, tr, translate
 from rumi.platform.printable import flat
@@ -27,7 +28,7 @@ WIDTH = 80
 MOST_NOTED = 20
 
 
-@click.group()
+@click.group(cls=Listing, default="list")
 def command() -> None:
     """Show the skills, switch them on and off, make new ones.
 

@@ -102,7 +102,13 @@ def _about(help: str) -> str:
 
 
 def show_usage_error(error: click.ClickException) -> None:
-    """Print the usage error, and the command that shows help, on standard error."""
+    """Print the usage error, and the command that shows help, on standard error.
+
+    A group without a command is no error to be explained: its help is printed.
+    """
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        echo(error.format_message(), err=True)
+        return
     lines = []
     if isinstance(error, click.UsageError) and error.ctx is not None:
         lines.append(error.ctx.get_usage())

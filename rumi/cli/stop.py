@@ -1,4 +1,4 @@
-"""`rumi stop CHAT`, `rumi stop --all`."""
+"""`rumi chats stop CHAT`, `rumi chats stop --all`."""
 
 import click
 

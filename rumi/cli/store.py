@@ -1,4 +1,4 @@
-"""`rumi store`."""
+"""`rumi data`."""
 
 import os
 import sys
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from rumi.cli.grouping import Listing
 from rumi.cli.printing import JSON, echo, echo_json
 from rumi.cli.speaking import say
 from rumi.errors import UsageError
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 HOME: Final = "home"
 
 
-@click.group()
+@click.group(cls=Listing, default="show")
 def command() -> None:
     """Show where messages, history and facts are stored, and copy them to another store."""
 
@@ -138,7 +139,7 @@ def _look_at_server(url: str, password: str) -> dict[str, Any]:
 
 
 class _Copy:
-    """One run of `rumi store copy`."""
+    """One run of `rumi data copy`."""
 
     def __init__(self, home: "Home", source: str, target: str, password: str) -> None:
         from rumi.store.backend import PostgresServer
@@ -213,7 +214,7 @@ class _Copy:
             return ""
         yield_home(self._home)
         try:
-            stack.enter_context(self._home.lock("rumi store copy"))
+            stack.enter_context(self._home.lock("rumi data copy"))
         except HomeLocked as error:
             if self._target == HOME:
                 raise

@@ -9,6 +9,7 @@ import click
 from rumi.cli import run_async
 from rumi.cli.asking import ask
 from rumi.cli.daemon import say
+from rumi.cli.grouping import Listing
 from rumi.cli.printing import JSON, echo, echo_json, flat_lines, local_time
 from rumi.cli.speaking import reader
 from rumi.errors import RumiError, UsageError, single
@@ -31,12 +32,9 @@ UNCONFIRMED: Final = 5
 LINE_CHARS: Final = 100
 
 
-@click.group(invoke_without_command=True)
-@click.pass_context
-def command(ctx: click.Context) -> None:
+@click.group(cls=Listing, default="list", members={"research": "rumi.cli.research"})
+def command() -> None:
     """List, show, follow, stop and delete tasks: work in the background, such as research."""
-    if ctx.invoked_subcommand is None:
-        ctx.invoke(list_)
 
 
 @command.command("list")

@@ -1,4 +1,4 @@
-"""`rumi telegram`."""
+"""The old name `rumi telegram` of `rumi serve`."""
 
 import click
 
@@ -10,4 +10,4 @@ from rumi.cli.serve import serve_until_signal
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def command(web: str | None, debug: bool) -> None:
     """Serve the Telegram bot until SIGINT or SIGTERM."""
-    serve_until_signal("rumi telegram", web=web, telegram=lambda loaded: True)
+    serve_until_signal("rumi telegram", web=lambda loaded: web, telegram=lambda loaded: True)

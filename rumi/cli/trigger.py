@@ -1,4 +1,4 @@
-"""`rumi trigger`."""
+"""`rumi schedule trigger`."""
 
 import os
 import sys
@@ -28,11 +28,13 @@ SILENT_S: Final = 3.0
 WAIT_S: Final = 600.0
 """Default of the longest wait for a reply, in seconds."""
 
-SAMPLE: Final = '{"test": true, "message": "This is a test of the trigger, sent by rumi trigger test."}'
+SAMPLE: Final = (
+    '{"test": true, "message": "This is a test of the trigger, sent by rumi schedule trigger test."}'
+)
 
 
 class _Group(click.Group):
-    """A group that takes the name of a trigger for `rumi trigger fire NAME`."""
+    """A group that takes the name of a trigger for `rumi schedule trigger fire NAME`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         known = (*self.commands, "-h", "--help")
@@ -44,7 +46,7 @@ class _Group(click.Group):
 @click.group(cls=_Group, invoke_without_command=True)
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """Hand an event to a trigger, list the triggers, or test one: rumi trigger NAME [TEXT|-].
+    """Hand an event to a trigger, list the triggers, or test one: rumi schedule trigger NAME [TEXT|-].
 
     The triggers are sections [triggers.NAME] of config.toml.
     """
@@ -161,7 +163,7 @@ def list_(as_json: bool = False) -> None:
     if not rows:
         echo(tr("No trigger is configured. docs/triggers.md shows how to add one."))
     for row in rows:
-        where = row["url"] or row["path"] or tr("only by rumi trigger {name}", name=row["name"])
+        where = row["url"] or row["path"] or tr("only by rumi schedule trigger {name}", name=row["name"])
         echo(f"{row['name']:<16} → {flat(row['chat'])}  {row['form']:<9}{flat(where)}")
         if row["path"] and not row["url"]:
             echo("    " + tr("No listener takes its requests now. Start one: rumi serve"))
@@ -202,7 +204,7 @@ def test(name: str, curl: bool, as_json: bool) -> None:
     if trigger.secret is None or trigger.section.secret is None:
         raise UsageError(
             "The trigger {name} takes no requests, because it has no secret.",
-            'Set one: secret = "$MY_SECRET" in [triggers.{name}]. Or use: rumi trigger {name} TEXT',
+            'Set one: secret = "$MY_SECRET" in [triggers.{name}]. Or use: rumi schedule trigger {name} TEXT',
             name=name,
         )
     url = next((row["url"] for row in ask("triggers", "list") if row["name"] == name), "")

@@ -1,4 +1,4 @@
-"""`rumi undo CHAT`."""
+"""`rumi chats undo CHAT`."""
 
 import click
 

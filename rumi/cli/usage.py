@@ -1,4 +1,4 @@
-"""`rumi usage`."""
+"""`rumi models usage`."""
 
 from collections.abc import Mapping
 from typing import Any

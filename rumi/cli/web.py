@@ -1,4 +1,4 @@
-"""`rumi web`."""
+"""The old name `rumi web` of `rumi serve`."""
 
 import click
 
@@ -13,4 +13,4 @@ def command(where: str, debug: bool) -> None:
 
     Without HOST:PORT it is at 127.0.0.1:8080.
     """
-    serve_until_signal("rumi web", web=where, telegram=lambda loaded: False, listens=False)
+    serve_until_signal("rumi web", web=lambda loaded: where, telegram=lambda loaded: False, listens=False)

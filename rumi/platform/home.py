@@ -173,7 +173,7 @@ class Home:
 
     @property
     def restoring(self) -> FolderSwap:
-        """The folder swap with which `rumi restore` replaces entries of the home, retaining the old ones."""
+        """The folder swap with which a restore replaces entries of the home, retaining the old ones."""
         return FolderSwap(self.root, self.root / "restoring", self.root / "before-restore")
 
     @property
@@ -272,7 +272,7 @@ class Home:
         """Lock the home for this process. The kernel releases the lock when the process ends.
 
         A forked process shares the lock, even after this process has left the block. The context manager
-        yields a function that the fork calls to write its process id into the lock file. If `rumi restore`
+        yields a function that the fork calls to write its process id into the lock file. If a restore
         was killed while it replaced files, the restore is completed before the block starts.
 
         Raises:

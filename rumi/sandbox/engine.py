@@ -138,7 +138,7 @@ class CommandResult:
 
 @dataclass(frozen=True, slots=True)
 class ContainerInfo:
-    """A container of this installation, as `rumi sandbox status` shows it."""
+    """A container of this installation, as `rumi debug sandbox status` shows it."""
 
     name: str
     chat_id: str

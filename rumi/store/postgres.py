@@ -345,7 +345,7 @@ CREATE OR REPLACE FUNCTION partition_of(text) RETURNS integer LANGUAGE sql IMMUT
 
 
 def has_unfinished_copy(db: Postgres) -> bool:
-    """Return True if `rumi store copy` started to fill the database and the copy is not complete."""
+    """Return True if `rumi data copy` started to fill the database and the copy is not complete."""
     (exists,) = db.execute("SELECT to_regclass('store_copies') IS NOT NULL").fetchone()
     return exists and db.execute("SELECT 1 FROM store_copies WHERE NOT finished").fetchone() is not None
 
@@ -418,7 +418,7 @@ def bring_up_to_date(
         if not copying and has_unfinished_copy(db):
             raise StoreUnusable(
                 "{server} has a copy that is not complete.",
-                "Complete it with: rumi store copy --to URL",
+                "Complete it with: rumi data copy --to URL",
                 server=db.server,
             )
         row = db.execute("SELECT version FROM schema_versions WHERE name = ?", (name,)).fetchone()

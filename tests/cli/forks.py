@@ -142,7 +142,9 @@ if __name__ == "__main__":
     sys.path[0] = str(Path(sys.executable).parent)
     from rumi.cli import group, main
 
-    for module in (*(module for module, _ in group.COMMANDS.values()), *LOADED):
+    for module in (*(name.module for name in group.OLD_NAMES.values()), *LOADED):
+        importlib.import_module(module)
+    for module, _ in group.COMMANDS.values():
         importlib.import_module(module)
     gc.collect()
     gc.freeze()

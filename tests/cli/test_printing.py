@@ -36,29 +36,30 @@ DOORS = {"printing.py", "__init__.py", "brief.py"}
 PRINTS = {"echo", "secho", "echo_via_pager", "style", "prompt", "confirm", "progressbar"}
 
 LEFT_OUT = {
-    "telegram", "web", "serve", "setup", "mcp serve", "sandbox build", "sandbox clean", "store copy",
+    "serve", "setup", "mcp serve", "debug sandbox build", "debug sandbox clean", "data copy",
 }  # fmt: skip
 """What serves until a signal, asks a person at a terminal, builds the sandbox, or needs PostgreSQL."""
 
 WALK: dict[str, list[list[str]]] = {
     "chat": [["-p", EVIL], ["-p", EVIL, "--json"], ["-p", "x", "--chat", EVIL], ["-f", EVIL, "-p", "x"]],
     "status": [[], ["--json"], ["--all"], ["--watch"]],
-    "logs": [[], ["--json"], ["--summary"], ["--summary", "--json"], ["--event", EVIL],
+    "debug logs": [[], ["--json"], ["--summary"], ["--summary", "--json"], ["--event", EVIL],
              ["--chat", EVIL], ["--since", EVIL]],
-    "stop": [["cli"], [EVIL], ["--all"]],
-    "reset": [[EVIL]],
-    "undo": [[EVIL]],
-    "replay": [["t1"], ["t1", "--from", "3", "--model", "offline"], [EVIL],
+    "chats stop": [["cli"], [EVIL], ["--all"]],
+    "chats reset": [[EVIL]],
+    "chats undo": [[EVIL]],
+    "debug replay": [["t1"], ["t1", "--from", "3", "--model", "offline"], [EVIL],
                ["t1", "--from", "1", "--model", EVIL]],
-    "report": [["t1", "-o", "{out}/report-1.zip", "-y"], ["t1", "-o", "{out}/" + EVIL, "-y"], [EVIL]],
+    "debug report": [["t1", "-o", "{out}/report-1.zip", "-y"], ["t1", "-o", "{out}/" + EVIL, "-y"], [EVIL]],
     "chats delete": [[EVIL, "--yes"]],
     "chats export": [["cli"], ["cli", "--json"], [EVIL]],
     "chats list": [[], ["--json"]],
-    "chats search": [["xanadu"], ["xanadu", "--json"], [EVIL], ["x", "--chat", EVIL]],
+    "chats search": [["xanadu"], ["xanadu", "--json"], [EVIL], ["x", "--chat", EVIL],
+                     ["x", "--since", EVIL], ["xanadu", "--about"], ["x", "--owner", EVIL]],
     "chats show": [["cli"], ["cli", "--json"], [EVIL], ["cli", "--turn", EVIL]],
-    "fetch": [["http://127.0.0.1/" + EVIL], [EVIL], ["--check"]],
-    "research repo": [["why?", "-u", EVIL], ["why?", "-u", EVIL, "--json"]],
-    "research web": [[EVIL, "-u", EVIL], [EVIL, "-u", EVIL, "--json"]],
+    "debug fetch": [["http://127.0.0.1/" + EVIL], [EVIL], ["--check"]],
+    "tasks research repo": [["why?", "-u", EVIL], ["why?", "-u", EVIL, "--json"]],
+    "tasks research web": [[EVIL, "-u", EVIL], [EVIL, "-u", EVIL, "--json"]],
     "tasks delete": [["99"], [EVIL]],
     "tasks list": [[], ["--json"]],
     "tasks show": [["1"], ["1", "--json"], ["2"], ["1", "--source", "1"], [EVIL]],
@@ -82,7 +83,7 @@ WALK: dict[str, list[list[str]]] = {
     "bot wake": [["tidy", EVIL], [EVIL]],
     "models list": [[], ["--json"]],
     "models test": [["offline"], [EVIL], [EVIL, "--json"]],
-    "usage": [[], ["--json"], ["--owner", EVIL], ["--from", EVIL], ["--by", EVIL], ["--by", "tool"]],
+    "models usage": [[], ["--json"], ["--owner", EVIL], ["--from", EVIL], ["--by", EVIL], ["--by", "tool"]],
     "schedule add": [[EVIL, EVIL], ["in 20 minutes", EVIL], ["in 20 minutes", EVIL, "--json"],
                      ["in 1 hour", "x", "--bot", EVIL]],
     "schedule approve": [["1"], ["1", "--json"], ["1", "--host", EVIL], ["1", "--tool", EVIL], ["99"]],
@@ -93,19 +94,18 @@ WALK: dict[str, list[list[str]]] = {
     "schedule resume": [["1"]],
     "schedule run": [["1"]],
     "schedule show": [["1"], ["1", "--json"]],
-    "trigger fire": [["evil", EVIL, "--id", EVIL, "--wait"], ["evil", EVIL, "--json"], [EVIL]],
-    "trigger list": [[], ["--json"]],
-    "trigger test": [["evil", "--curl"], [EVIL]],
+    "schedule trigger fire": [["evil", EVIL, "--id", EVIL, "--wait"], ["evil", EVIL, "--json"], [EVIL]],
+    "schedule trigger list": [[], ["--json"]],
+    "schedule trigger test": [["evil", "--curl"], [EVIL]],
     "memory extract": [["--owner", EVIL]],
     "memory forget": [[EVIL], [EVIL, "--json"]],
     "memory forget-everything": [["--owner", EVIL, "--yes"]],
     "memory history": [[EVIL], ["city", "--json"], ["city" + EVIL]],
     "memory list": [[], ["--json"], ["--sources"], ["--owner", EVIL]],
     "memory set": [[EVIL, EVIL], ["a", EVIL, "--json"]],
-    "recall": [["xanadu"], ["xanadu", "--json"], [EVIL], ["x", "--since", EVIL]],
-    "people add": [[EVIL, "--telegram", "1"], ["bob", "--telegram", "12", "--role", EVIL]],
-    "people list": [[], ["--json"]],
-    "people remove": [[EVIL]],
+    "config people add": [[EVIL, "--telegram", "1"], ["bob", "--telegram", "12", "--role", EVIL]],
+    "config people list": [[], ["--json"]],
+    "config people remove": [[EVIL]],
     "skills create": [[EVIL], ["neat", "-d", EVIL]],
     "skills disable": [[EVIL], ["evil"]],
     "skills enable": [[EVIL], ["evil"]],
@@ -118,11 +118,11 @@ WALK: dict[str, list[list[str]]] = {
     "mcp list": [[], ["--json"]],
     "mcp remove": [[EVIL]],
     "mcp test": [["own"], ["own", "--json"], ["own", "--accept"], ["gone"], [EVIL]],
-    "sandbox status": [[]],
+    "debug sandbox status": [[]],
     "doctor": [[], ["--json"], ["--online"]],
-    "backup": [["{out}/backup"], ["{out}/" + EVIL]],
-    "store show": [[], ["--json"]],
-    "restore": [[EVIL], ["{out}/backup", "-y"]],
+    "data backup": [["{out}/backup"], ["{out}/" + EVIL]],
+    "data show": [[], ["--json"]],
+    "data restore": [[EVIL], ["{out}/backup", "-y"]],
     "config path": [[]],
     "config set": [[EVIL, EVIL], ["model.default", EVIL], ["log.keep", EVIL]],
     "config show": [[]],
@@ -173,7 +173,16 @@ def obeyed(printed: bytes) -> list[str]:
 
 
 SHOWS = {
-    *("logs", "replay", "chats export", "chats list", "chats search", "chats show", "fetch", "tasks list"),
+    *(
+        "debug logs",
+        "debug replay",
+        "chats export",
+        "chats list",
+        "chats search",
+        "chats show",
+        "debug fetch",
+        "tasks list",
+    ),
     *(
         "tasks show",
         "bot apply",
@@ -184,8 +193,16 @@ SHOWS = {
         "bot memory",
         "bot run",
     ),
-    *("bot show", "bot skills", "usage", "schedule list", "schedule resume", "schedule show", "memory list"),
-    *("recall", "skills info", "skills list", "mcp list", "mcp test", "config show"),
+    *(
+        "bot show",
+        "bot skills",
+        "models usage",
+        "schedule list",
+        "schedule resume",
+        "schedule show",
+        "memory list",
+    ),
+    *("skills info", "skills list", "mcp list", "mcp test", "config show"),
 }
 """Commands that print what the home has, also if none of their own words are hostile."""
 
@@ -217,7 +234,15 @@ def test_no_command_prints_what_a_terminal_would_obey(tmp_path: Path) -> None:
     assert b"plain  (" in run(home, "mcp", "test", "own"), "a server outside of the sandbox ends in order"
     told.clear()
     (home / "config.toml").write_text(WRONG)  # which each command says, and ends
-    for command in ("chats list", "config show", "doctor", "memory list", "mcp list", "stop", "usage"):
+    for command in (
+        "chats list",
+        "config show",
+        "doctor",
+        "memory list",
+        "mcp list",
+        "chats stop",
+        "models usage",
+    ):
         walk(command, WALK[command][0])
     assert found == {}
     assert len(told) == 7, "each says what is wrong with the settings"

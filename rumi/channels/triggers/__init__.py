@@ -1,1 +1,1 @@
-"""Triggers: events that other programs send, by a signed request or by `rumi trigger`, and their turns."""
+"""Triggers: events of other programs, by a signed request or `rumi schedule trigger`, and their turns."""

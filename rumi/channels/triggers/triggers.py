@@ -1,4 +1,4 @@
-"""The triggers of a process: they check, read and store events, from the listener and from `rumi trigger`."""
+"""The triggers of a process: they check, read and store events of the listener and of the command line."""
 
 import json
 import logging

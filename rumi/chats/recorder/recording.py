@@ -259,6 +259,8 @@ def find_recording(home: Path, named: str) -> Path:
     path = Path(named)
     if not path.is_file():
         raise UsageError(
-            "{named} is no turn and no file.", "A turn looks like t12: rumi logs shows them.", named=named
+            "{named} is no turn and no file.",
+            "A turn looks like t12: rumi debug logs shows them.",
+            named=named,
         )
     return path

@@ -18,7 +18,7 @@ from rumi.sandbox.engine import Command, Engine, SandboxError, SandboxLimits
 from rumi.texts import Text, joined
 
 REMOVAL_S = 25.0
-REBUILD = Text("Rebuild it: rumi sandbox build")
+REBUILD = Text("Rebuild it: rumi debug sandbox build")
 BOUNDS = {
     "memory": ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"),
     "pids": ("/sys/fs/cgroup/pids.max", "/sys/fs/cgroup/pids/pids.max"),
@@ -110,7 +110,9 @@ async def _image(engine: Engine, loaded: Loaded) -> Check:
         )
     if not image.image_id:
         found = Text("the image {image} is not there", image=image.image)
-        return Check("image", "warning", found, Text("The first chat builds it. At once: rumi sandbox build"))
+        return Check(
+            "image", "warning", found, Text("The first chat builds it. At once: rumi debug sandbox build")
+        )
     if image.fault and not image.source:
         return Check(
             "image", "failure", Text("the image {image} is none that Rumi made", image=image.image), REBUILD

@@ -161,6 +161,6 @@ async def _sandboxes(examination: Examination, home: Home, loaded: Loaded) -> No
         fix = Text("Fix one of them: commands need a sandbox.")
         examination.add(Check("sandbox", "failure", found, fix))
     elif wanted == "auto" and "docker" not in works and any(loaded.bots().values()):
-        found = Text("there is a Telegram token, and rumi telegram wants Docker")
+        found = Text("there is a Telegram token, and rumi serve wants Docker")
         fix = Text('Fix Docker, or choose the other in config.toml: [sandbox] backend = "bubblewrap"')
         examination.add(Check("sandbox", "failure", found, fix))

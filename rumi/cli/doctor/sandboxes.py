@@ -85,7 +85,7 @@ def programs(loaded: Loaded) -> list[Check]:
     """Report which programs a sandbox built from this host has, and which it lacks. Blocking."""
     selection = selection_of(loaded)
     missing = missing_programs(selection)
-    install = Text("Install them, then: rumi sandbox build")
+    install = Text("Install them, then: rumi debug sandbox build")
     if basic := [name for name in missing if name not in selection.beyond_core]:
         found = Text("this host lacks {basic}, and so does a sandbox made from it", basic=", ".join(basic))
         return [Check("programs", "warning", found, install)]
@@ -116,7 +116,7 @@ async def packages(home: Home, loaded: Loaded, backend: Backend) -> list[Check]:
     lines = describe_packages(selection, installed)
     if not selection.lacking(installed):
         return [Check("packages", "ok", joined(lines, "; "))]
-    fix = Text("Where a package index can be reached: rumi sandbox build")
+    fix = Text("Where a package index can be reached: rumi debug sandbox build")
     return [Check("packages", "warning", joined(lines, "; "), fix)]
 
 
@@ -134,7 +134,9 @@ async def leftovers(home: Home) -> list[Check]:
     found += [Text("control group {name}", name=group.folders[0].name) for group in groups_of(installation)]
     found += [Text("container {name}", name=container.name) for container in containers]
     if found:
-        return [Check("leftovers", "warning", leftover, Text("rumi sandbox clean")) for leftover in found]
+        return [
+            Check("leftovers", "warning", leftover, Text("rumi debug sandbox clean")) for leftover in found
+        ]
     return [Check("leftovers", "ok", Text("nothing of this installation is left over"))]
 
 

@@ -95,7 +95,7 @@ def _telegram(loaded: Loaded, has_key: bool, file: str) -> Check:
     if not any(bots.values()):
         return Check("telegram", "ok", Text("no token, so no bot; the terminal needs none"))
     if not has_key:
-        found = Text("there is a token, and rumi telegram does not start without the model's key")
+        found = Text("there is a token, and rumi serve does not start without the model's key")
         return Check("telegram", "failure", found, Text("Set the key, as the line about the model says."))
     people = len(listed(loaded.settings))
     if not people:
@@ -164,7 +164,7 @@ def _triggers(loaded: Loaded) -> list[Check]:
     if requests:
         found = Text("rumi serve takes events at {where}: {paths}", where=where, paths=", ".join(requests))
     else:
-        found = Text("only rumi trigger hands events in: {names}", names=", ".join(triggers))
+        found = Text("only rumi schedule trigger hands events in: {names}", names=", ".join(triggers))
     return [Check("triggers", "ok", found)] if triggers else []
 
 

@@ -36,19 +36,29 @@ def search_of(
     who: Who = (
         "user" if request.get("who") == "user" else "assistant" if request.get("who") == "assistant" else ""
     )
-    # `since` counts from the first moment of its days, `until` to the last one.
-    since, until = (_span(request.get(name), now, zone) for name in ("since", "until"))
+    first, last = times_of(request, now, zone)
     return search_passages(
         owner,
         query[:MOST_QUERY_CHARS],
-        instant_at(datetime.combine(since.first, time.min), zone) if since is not None else None,
-        instant_at(datetime.combine(until.last + timedelta(1), time.min), zone) - 0.001
-        if until is not None
-        else None,
+        first,
+        last,
         who,
         tokens_of(request),
         zone=zone,
     )
+
+
+def times_of(request: Mapping[str, object], now: float, zone: str = "") -> tuple[float | None, float | None]:
+    """Return the first and the last moment of the days `since` and `until`, as Unix times.
+
+    Raises:
+        UsageError: A day cannot be parsed.
+    """
+    since, until = (_span(request.get(name), now, zone) for name in ("since", "until"))
+    first = None if since is None else instant_at(datetime.combine(since.first, time.min), zone)
+    if until is None:
+        return first, None
+    return first, instant_at(datetime.combine(until.last + timedelta(1), time.min), zone) - 0.001
 
 
 def tokens_of(request: Mapping[str, object]) -> int:

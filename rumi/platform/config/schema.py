@@ -236,7 +236,7 @@ def _check_group(name: str) -> None:
 
 
 def _check_trigger(name: str) -> None:
-    # `rumi trigger list` and `rumi trigger test` are commands.
+    # `rumi schedule trigger list` and `rumi schedule trigger test` are commands.
     if not _TRIGGER_NAME.fullmatch(name) or name in ("list", "test", "fire"):
         raise ValueError(
             "a name of at most 32 small letters, digits and `-`, not at its ends, and not list, test or fire"
@@ -727,12 +727,13 @@ class StoreSection(Section):
 
 
 class ServeSection(Section):
-    """`[serve]`: how a process ends.
+    """`[serve]`: the address of the page that `rumi serve` serves (`web`), and how a process ends.
 
     A running tool call may continue for `drain_s` seconds after the signal. Then it is ended, and the turn
     goes on in the next process.
     """
 
+    web: Annotated[str, _checked(_check_listen)] | None = None
     drain_s: Annotated[float, Field(ge=0, le=3600)] = 5
 
 
@@ -892,7 +893,7 @@ class TriggerSection(Section):
     `prompt` says what to do with an event. The event itself is untrusted: what needs a yes waits for one.
     With a `secret`, a reference such as `$VAR`, the listener takes events at `/triggers/NAME`. `form` says
     how they prove that they know the secret: signed as GitHub or as Standard Webhooks do, or with the secret
-    in a header (`plain`). Without a `secret`, only `rumi trigger NAME` hands events in. More than
+    in a header (`plain`). Without a `secret`, only `rumi schedule trigger NAME` hands events in. More than
     `most_per_hour` events in an hour are refused.
     """
 

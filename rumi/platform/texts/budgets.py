@@ -164,7 +164,7 @@ def group_usage(
 
 
 def usage_columns(language: Language, by: str) -> tuple[str, ...]:
-    """Return the column titles of the table that `rumi usage` prints."""
+    """Return the column titles of the table that `rumi models usage` prints."""
     first = {
         "chat": gettext(language, "chat"),
         "owner": gettext(language, "owner"),

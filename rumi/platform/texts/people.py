@@ -144,7 +144,7 @@ def group_people(
         gettext(
             language,
             "To add somebody: when they write to me, I tell them their id. Then, on the server: "
-            "`rumi people add NAME --telegram ID --role member`.",
+            "`rumi config people add NAME --telegram ID --role member`.",
         )
     )
     return "\n".join(lines)
@@ -154,8 +154,8 @@ def people_in_groups_only(language: Language) -> str:
     """Return the reply to `/people` outside of groups."""
     return gettext(
         language,
-        "`/people` lists the people of a group: send it there. On the server, `rumi people list` lists "
-        "everybody.",
+        "`/people` lists the people of a group: send it there. On the server, `rumi config people list` "
+        "lists everybody.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Texts that the Telegram bot sends, and texts that `rumi telegram` prints."""
+"""Texts that the Telegram bot sends, and texts that `rumi serve` prints."""
 
 from rumi.texts import Language, Text, gettext
 

@@ -105,7 +105,7 @@ class DockerContainer:
         if not state["Running"]:
             raise EndedAtOnceError(
                 "The container ended at once (exit code {exitcode}). {error}",
-                "Rebuild the image with: rumi sandbox build",
+                "Rebuild the image with: rumi debug sandbox build",
                 exitcode=state["ExitCode"],
                 error=state["Error"],
             )

@@ -210,7 +210,7 @@ class DockerEngine:
         why = await self.starts_by_exec()
         return SandboxError(
             "A container that Docker's exec works in cannot end with the lease of its chat: {why}.",
-            "Make the image again with: rumi sandbox build",
+            "Make the image again with: rumi debug sandbox build",
             why=why,
         )
 
@@ -394,7 +394,7 @@ class DockerEngine:
         if "No such image" in text:
             return SandboxError(
                 "The sandbox's image {image} is not there.",
-                "Make it with: rumi sandbox build",
+                "Make it with: rumi debug sandbox build",
                 image=self._spec.image,
             )
         if "bind source path does not exist" in text:

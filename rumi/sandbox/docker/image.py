@@ -121,16 +121,18 @@ def _state(found: Json, image: str, selection: Selection) -> ImageState:
     """Return the state of an image from what the daemon says about it; None if it does not exist."""
     if found is None:
         own = not is_rumis(image)
-        how = "Pull it, or make it with docker." if own else "Make it with: rumi sandbox build"
+        how = "Pull it, or make it with docker." if own else "Make it with: rumi debug sandbox build"
         return ImageState(image, "", "", f"The image {image} is not there. {how}", own)
     labels = found["Config"].get("Labels") or {}
     if LABEL_FORMAT not in labels and not is_rumis(image):
         return ImageState(image, found["Id"], "", "", own=True)
     fault = ""
     if labels.get(LABEL_FORMAT) != FORMAT:
-        fault = f"The image {image} was made by another version of Rumi. Rebuild it with: rumi sandbox build"
+        fault = f"The image {image} is of another version of Rumi. Rebuild it with: rumi debug sandbox build"
     elif labels.get(LABEL_TOOLS, CORE_ONLY.label) != selection.label:
-        fault = f"The image {image} has other tools than config.toml. Rebuild it with: rumi sandbox build"
+        fault = (
+            f"The image {image} has other tools than config.toml. Rebuild it with: rumi debug sandbox build"
+        )
     missing, packages = (tuple(labels.get(name, "").split()) for name in (LABEL_MISSING, LABEL_PACKAGES))
     return ImageState(
         image, found["Id"], labels.get(LABEL_SOURCE, ""), fault, missing=missing, packages=packages
