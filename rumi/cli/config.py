@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 import click
 
 from rumi.cli.grouping import Listing
-from rumi.cli.printing import console, echo
+from rumi.cli.printing import JSON, console, echo, echo_json
 from rumi.cli.speaking import say, tr
+from rumi.errors import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from rumi.platform.config.cascade import Loaded
 
 
 @click.group(cls=Listing, default="show", members={"people": "rumi.cli.people"})
@@ -28,15 +31,16 @@ def path() -> None:
 
 
 @command.command()
-def show() -> None:
+@JSON
+def show(as_json: bool) -> None:
     """Print every key, its value and where the value comes from. For secrets, print only if they are set."""
     from rich.table import Table
     from rich.text import Text
 
-    from rumi.platform.config.cascade import load_settings
-    from rumi.platform.config.files import home_from
-
-    loaded = load_settings(home_from(os.environ), os.environ, {})
+    loaded = _loaded()
+    if as_json:
+        echo_json([row.to_json() for row in loaded.rows()], indent=2)
+        return
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     for row in loaded.rows():
         style = "dim" if row.origin in ("default", "") else ""
@@ -51,6 +55,43 @@ def show() -> None:
         say(note, err=True)
 
 
+@command.command()
+@click.argument("key")
+@JSON
+def get(key: str, as_json: bool) -> None:
+    """Print the value of KEY, or the keys of a section such as model. For a secret, print only if it is set.
+
+    --json also says where the value comes from: default, config.toml, a variable RUMI_…, .env, environment.
+    """
+    rows = _loaded().rows()
+    one = next((row for row in rows if row.key == key), None)
+    section = [row for row in rows if row.key.startswith(f"{key}.")]
+    if one is None and not section:
+        raise _unknown(key, [row.key for row in rows])
+    if one is None:
+        if as_json:
+            echo_json([row.to_json() for row in section], indent=2)
+        for row in () if as_json else section:
+            echo(f"{row.key} = {row.value or '-'}  # {row.origin or 'not set'}")
+        return
+    if as_json:
+        echo_json(one.to_json(), indent=2)
+        return
+    value = one.to_json()["value"]
+    echo(value if isinstance(value, str) else one.value)
+    if one.origin.startswith("RUMI_"):
+        say("The variable {variable} of the environment sets it.", variable=one.origin, err=True)
+
+
+def _unknown(key: str, known: list[str]) -> UsageError:
+    from difflib import get_close_matches
+
+    near = get_close_matches(key, known, n=1)
+    if near:
+        return UsageError("Unknown key {key}.", "Did you mean {meant}?", key=key, meant=near[0])
+    return UsageError("Unknown key {key}.", "See all of them: rumi config show", key=key)
+
+
 @command.command("set")
 @click.argument("pairs", nargs=-1, required=True, metavar="KEY VALUE...")
 def set_(pairs: tuple[str, ...]) -> None:
@@ -59,7 +100,6 @@ def set_(pairs: tuple[str, ...]) -> None:
     A list is JSON: '[1, 2]'. An empty VALUE takes an optional key away. A key of a service, such as
     GROQ_API_KEY, goes into .env; as VALUE, - reads one line of standard input, so that no shell stores it.
     """
-    from rumi.platform.config.cascade import load_settings
     from rumi.platform.config.editing import as_toml, set_keys, set_variables
     from rumi.platform.config.files import home_from
     from rumi.platform.config.secrets import NAMES
@@ -80,14 +120,71 @@ def set_(pairs: tuple[str, ...]) -> None:
         set_variables(root / ".env", secrets)
         for key in secrets:
             say("{key} is set in {root}.", key=key, root=root / ".env")
-    loaded = load_settings(root, os.environ, {})
-    for key in values:
+    _note_what_still_counts(tuple(values))
+    if lock_holder := Home(root).lock_holder():
+        say("{lock_holder} uses it after its next start.", lock_holder=lock_holder, err=True)
+
+
+@command.command()
+@click.argument("keys", nargs=-1, required=True, metavar="KEY...")
+def unset(keys: tuple[str, ...]) -> None:
+    """Remove KEY from config.toml, so that its default counts again; comments stay. KEY may be a section.
+
+    A key of a service, such as GROQ_API_KEY, is removed from .env.
+    """
+    from rumi.platform.config.editing import set_variables, unset_keys
+    from rumi.platform.config.files import home_from
+    from rumi.platform.config.secrets import NAMES
+    from rumi.platform.home import Home
+
+    root = home_from(os.environ)
+    known = {*NAMES, *_referenced(root), *_variables(root)}
+    secrets = [key for key in keys if key in known]
+    had = unset_keys(root / "config.toml", [key for key in keys if key not in known])
+    if secrets and set_variables(root / ".env", dict.fromkeys(secrets)):
+        had += secrets
+    for key in keys:
+        if key in had:
+            say("{key} is unset.", key=key)
+        else:
+            file = root / (".env" if key in known else "config.toml")
+            say("{key} was not set in {file}.", key=key, file=file, err=True)
+    _note_what_still_counts(keys)
+    if had and (lock_holder := Home(root).lock_holder()):
+        say("{lock_holder} uses it after its next start.", lock_holder=lock_holder, err=True)
+
+
+def _note_what_still_counts(keys: tuple[str, ...]) -> None:
+    """Name the variables of the environment that still set these keys; none if the file has other errors."""
+    from rumi.errors import ConfigError
+
+    try:
+        loaded = _loaded()
+    except ConfigError:
+        return
+    for key in keys:
         origin = loaded.origins.get(key) or loaded.secrets.origins.get(key, "")
         if origin not in ("", "default", "config.toml", ".env"):
             variable = key if origin == "environment" else origin
             say("The variable {variable} of the environment overrides it here.", variable=variable, err=True)
-    if lock_holder := Home(root).lock_holder():
-        say("{lock_holder} uses it after its next start.", lock_holder=lock_holder, err=True)
+
+
+def _loaded() -> "Loaded":
+    from rumi.platform.config.cascade import load_settings
+    from rumi.platform.config.files import home_from
+
+    return load_settings(home_from(os.environ), os.environ, {})
+
+
+def _variables(root: "Path") -> set[str]:
+    """Return the names of the variables in .env."""
+    from io import StringIO
+
+    from dotenv.parser import parse_stream
+
+    from rumi.platform.config.files import read_text
+
+    return {binding.key for binding in parse_stream(StringIO(read_text(root / ".env"))) if binding.key}
 
 
 def _value(text: str) -> str:

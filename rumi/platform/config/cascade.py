@@ -5,6 +5,7 @@ each value.
 """
 
 import hashlib
+import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,6 +42,18 @@ class Row:
     key: str
     value: str
     origin: str
+    secret: bool = False
+
+    def to_json(self) -> dict[str, object]:
+        """Return the row as JSON. A secret has no value; `set` says if a key or a secret has one."""
+        value = None if self.secret or not self.value else tomllib.loads(f"value = {self.value}")["value"]
+        return {
+            "key": self.key,
+            "value": value,
+            "origin": self.origin or None,
+            "secret": self.secret,
+            "set": bool(self.origin) and (self.secret or value is not None),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +122,7 @@ class Loaded:
         rows = [Row(key, hide(as_toml(value)), self.origins[key]) for key, value in _leaves(self.settings)]
         for name in (*NAMES, *map(TelegramBotSection.variable, self.settings.telegram.bots)):
             origin = self.secrets.origins.get(name, "")
-            rows.append(Row(name, "set" if origin else "not set", origin))
+            rows.append(Row(name, "set" if origin else "not set", origin, secret=True))
         return rows
 
 

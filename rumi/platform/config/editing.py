@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rumi.errors import ConfigError
 from rumi.platform.atomic_write import atomic_write, folder_lock
 from rumi.platform.config.files import read_text
-from rumi.platform.config.layers import ConfigLayers, Key
+from rumi.platform.config.layers import ConfigLayers, Key, split_key
 from rumi.platform.config.secrets import key_references, load_secrets
 from rumi.texts import os_error
 
@@ -135,8 +135,53 @@ def set_keys(path: Path, values: Mapping[str, object]) -> dict[str, object]:
     return found
 
 
-def set_variables(path: Path, values: Mapping[str, str]) -> bool:
-    """Set variables in .env; return False if nothing changes. A missing file is created with mode 600.
+def unset_keys(path: Path, keys: Iterable[str]) -> list[str]:
+    """Remove dotted keys or sections from config.toml; return those that it had. Comments stay.
+
+    A key of the file may also be one that Rumi does not know: removing it corrects the file.
+
+    Raises:
+        ConfigError: A key is unknown, the file cannot be read or written, or another key needs a removed one.
+    """
+    had = list[str]()
+
+    def change(document: "TOMLDocument") -> None:
+        before = document.as_string()
+        for dotted in keys:
+            *names, name = split_key(dotted)
+            section: Any = document
+            for part in names:
+                section = section.get(part) if isinstance(section, dict) else None
+            if isinstance(section, dict) and name in section:
+                section.pop(name)
+                had.append(dotted)
+            else:
+                ConfigLayers().spelled(dotted, path.name)
+        if _is_valid(before, path):
+            _check(document.as_string(), path)
+
+    edit_toml(path, change)
+    return had
+
+
+def _check(text: str, path: Path) -> None:
+    layers = ConfigLayers()
+    layers.add_text(text, path)
+    layers.settings()
+
+
+def _is_valid(text: str, path: Path) -> bool:
+    try:
+        _check(text, path)
+    except ConfigError:
+        return False
+    return True
+
+
+def set_variables(path: Path, values: Mapping[str, str | None]) -> bool:
+    """Set variables in .env, or remove those with None; return False if nothing changes.
+
+    A missing file is created with mode 600.
 
     Raises:
         ConfigError: The file cannot be read or written, or has a line that is not NAME=value.
@@ -156,15 +201,19 @@ def set_variables(path: Path, values: Mapping[str, str]) -> bool:
                 )
             line = binding.original.string
             name = binding.key or ""
-            if name in values and binding.value != values[name]:
+            value = values.get(name)
+            if name in values and value is None:
+                continue
+            if value is not None and binding.value != value:
                 parts = _ASSIGNMENT.match(line)
                 before, comment = (parts[1], parts[2] or "") if parts else ("", "")
-                line = f"{before}{_assignment(name, values[name], comment)}"
+                line = f"{before}{_assignment(name, value, comment)}"
             left.pop(name, None)
             lines.append(line)
-        if left and lines and not lines[-1].endswith("\n"):
+        added = [_assignment(name, value) for name, value in left.items() if value is not None]
+        if added and lines and not lines[-1].endswith("\n"):
             lines.append("\n")
-        return "".join([*lines, *(_assignment(name, value) for name, value in left.items())])
+        return "".join([*lines, *added])
 
     return edit_text(path, change)
 

@@ -88,7 +88,14 @@ class ConfigLayers:
         Raises:
             ConfigError: The file cannot be read, is not valid TOML, or has an unknown key.
         """
-        text = read_text(path)
+        self.add_text(read_text(path), path)
+
+    def add_text(self, text: str, path: Path) -> None:
+        """Add the values of the TOML text that a file has, or will have.
+
+        Raises:
+            ConfigError: The text is not valid TOML, or has an unknown key.
+        """
         try:
             table = tomllib.loads(text)
         except ValueError as error:  # not only TOMLDecodeError: also for a number with thousands of digits
@@ -143,18 +150,22 @@ class ConfigLayers:
         for dotted, value in flags.items():
             if value is None:
                 continue
-            key = self._known(_split(dotted), value, origin)
+            key = self._known(split_key(dotted), value, origin)
             self._values[key] = (_converted(key, value, origin), origin)
 
     def origin(self, dotted: str) -> str:
         """Return the origin of a key's value or, if it has no value, of the value of its general key."""
-        key = _split(dotted)
+        key = split_key(dotted)
         found = self._values.get(key) or self._values.get(GENERAL.get(key, ()))
         return found[1] if found else "default"
 
-    def spelled(self, dotted: str) -> Key:
-        """Parse a dotted name into a key. A custom server's name is spelled as in the file."""
-        return self._known(_split(dotted), None, "")
+    def spelled(self, dotted: str, origin: str = "") -> Key:
+        """Parse a dotted name into a key. A custom server's name is spelled as in the file.
+
+        Raises:
+            ConfigError: The key is unknown, or is a section; the message names `origin`.
+        """
+        return self._known(split_key(dotted), {}, origin)
 
     def value(self, dotted: str) -> object:
         """Return the value that was added for a key, before validation."""
@@ -320,7 +331,7 @@ class ConfigLayers:
                 )
 
 
-def _split(dotted: str) -> Key:
+def split_key(dotted: str) -> Key:
     """Split a dotted key into its parts. A model's name may contain dots: `prices.custom:a.b.input`."""
     parts = tuple(dotted.split("."))
     if parts[:1] == _PRICES and len(parts) > 3:
