@@ -253,12 +253,14 @@ def find_recording(home: Path, named: str) -> Path:
             return found[0]
         raise UsageError(
             "The turn {named} is not recorded.",
-            "Recording is on with: rumi config set record.turns 20",
+            "Turn recording on with: rumi config set record.turns 20",
             named=named,
         )
     path = Path(named)
     if not path.is_file():
         raise UsageError(
-            "{named} is no turn and no file.", "A turn looks like t12: rumi logs shows them.", named=named
+            "{named} is neither a turn nor a file.",
+            "A turn looks like t12: rumi logs shows them.",
+            named=named,
         )
     return path
