@@ -206,7 +206,7 @@ async def test_a_number_that_was_not_asked_when_the_answer_came_takes_no_yes(
         await home.schedule("page ; leak one ; bash sleep 100")
         await trio.sleep(100)
         number = await home.house.inbox.accept("cli", "/yes 1")
-        assert "1. This chat holds things" in (await home.replied()).text
+        assert "1. This chat contains content" in (await home.replied()).text
         replied = await home.replied()
         assert replied.messages == (number,)
         assert replied.text == "This question is no longer open: 1."
@@ -303,7 +303,7 @@ async def test_a_reset_forgets_what_waits_and_a_late_answer_is_for_no_other_call
         assert await home.house.ask("/yes") == "Say which one: /yes 1 or /no 1. Waiting: 1."
         await home.house.ask("/reset")
         assert await home.house.ask("/yes 1") == "This question is no longer open: 1."
-        assert "2. This chat holds" in await home.fires("page ; leak two")
+        assert "2. This chat contains" in await home.fires("page ; leak two")
         assert await home.house.ask("/yes 1") == "This question is no longer open: 1."
         assert home.visit.went == []
         assert await home.house.ask("/yes 2") == "results: ['been there (1)']"
@@ -345,5 +345,5 @@ async def test_calls_are_asked_in_the_language_of_their_schedule(
         record = ScheduleRecord("local", "cli", "turn", "page ; leak one", language="es")
         await home.house.schedules.add(record, After(1), "UTC")
         said = (await home.replied()).text
-        assert "🔒 Necesito tu sí para esto, que un turno sin ti dejó sin hacer:" in said
+        assert "🔒 Necesito tu sí para esto, y todavía no lo he hecho:" in said
         assert said.endswith("Contesta con /yes 1, o /no 1")

@@ -82,7 +82,7 @@ async def test_the_button_of_a_removed_item_says_that_it_is_gone(tmp_path: Path)
         assert (await home.ask("/list food tick #1")).endswith("\n\nThat item is no longer on the list.")
         await home.ask("/list food delete")
         assert "That item is no longer on the list." in await home.ask("/list food untick #2")
-        assert "I find no single item for “salt”" in await home.ask("/list food done salt")
+        assert "“salt” matches no item, or several." in await home.ask("/list food done salt")
 
 
 async def test_a_list_is_shown_changed_and_removed_by_commands(

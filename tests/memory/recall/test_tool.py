@@ -107,7 +107,7 @@ async def test_days_are_those_of_the_owners_zone(tmp_path: Path, zone: str, day:
             found = (await tool.call({"query": "heron", **days})).content
             assert found.startswith(f"[{day} cli]\n{clock} "), days
         for days in ({"until": before}, {"until": "yesterday"}):
-            assert (await tool.call({"query": "heron", **days})).content.startswith("Nothing of that"), days
+            assert (await tool.call({"query": "heron", **days})).content.startswith("I found nothing"), days
 
 
 async def test_other_processes_name_an_owner(tmp_path: Path) -> None:

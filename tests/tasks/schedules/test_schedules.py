@@ -137,7 +137,7 @@ async def test_another_owners_schedules_are_unknown(
             assert await home.ask(f"/schedules {do} 1", chat="tg8") == unknown
         assert await home.ask("/schedules", chat="tg8") == "There are no reminders or schedules."
         assert "paused" in await home.ask("/schedules pause 1", chat="tg7")
-        assert "goes on" in await home.ask("/schedules resume #1", chat="tg7")
+        assert "is resumed" in await home.ask("/schedules resume #1", chat="tg7")
         assert "deleted" in await home.ask("/schedules delete 1", chat="tg7")
 
 
