@@ -1,5 +1,6 @@
 """The documents have no fault, and what `make docs-check` looks for, it finds."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -145,6 +146,29 @@ def test_a_package_below_one_that_it_imports_is_found() -> None:
     cli, platform = "| `rumi/cli/` |", "| `rumi/platform/` |"
     swapped = text.replace(cli, "|  |").replace(platform, cli).replace("|  |", platform)
     assert "rumi/cli/ imports rumi/app/, which stands above it" in list(checking.wrong_packages(swapped))
+
+
+def test_the_index_has_each_page_and_its_audience() -> None:
+    text = checking.INDEX.read_text("utf-8")
+    assert list(checking.wrong_index(text)) == []
+    assert list(checking.wrong_index(text.replace("(undo.md)", "()"))) == ["docs/undo.md is not in the index"]
+    assert list(
+        checking.wrong_index(text.replace("(cluster.md)", "()").replace("(undo.md)", "(cluster.md)"))
+    ) == [
+        "docs/cluster.md is for you, and its first line says otherwise",
+        "docs/undo.md is not in the index",
+    ]
+
+
+def test_the_readme_is_short_and_each_promise_has_its_proofs() -> None:
+    text = (ROOT / "README.md").read_text("utf-8")
+    assert len(text.splitlines()) <= 120
+    assert {"make chat", "make test"} <= set(text.splitlines())
+    assert "make check" in (ROOT / ".ci" / "run").read_text("utf-8")  # whose last step is `make test`
+    (promises,) = re.findall(r"^## Five promises\n(.*?)^## ", text, re.MULTILINE | re.DOTALL)
+    lines = [line for line in promises.splitlines() if line.startswith("- ")]
+    assert len(lines) == 5
+    assert all("(docs/proofs.md#" in line for line in lines)
 
 
 def test_a_command_that_does_not_end_as_it_should_is_found(

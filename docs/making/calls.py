@@ -15,7 +15,8 @@ FROM_SERVER = {"passed", "away"}
 
 TITLE = """# Control calls
 
-Written by `make docs` from the declarations themselves. [status.md](status.md#from-a-program) describes the
+*For engineers.* These are all requests that a program can make of a running Rumi, over its control socket.
+`make docs` writes this page from the declarations. [status.md](status.md#from-a-program) describes the
 socket and the field `caller`.
 
 `tasks.stop` stands for `{"call": "tasks", "do": "stop", "id": 7, "caller": {…}}`, and the stream

@@ -16,6 +16,7 @@ from docs.making import calls, commands, dialects, shown
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
+INDEX = ROOT / "docs" / "README.md"
 LINK = re.compile(r"(?<!!)\[(?P<label>[^\]]*)\]\((?P<target>[^)\s]+)\)|!\[[^\]]*\]\((?P<image>[^)\s]+)\)")
 PATH = re.compile(r"(?:actors|rumi|runner|tests|bench|docs)/[\w./-]+")
 
@@ -96,6 +97,27 @@ def dead_keys(text: str) -> Iterator[str]:
     for section, keys in re.findall(r"`\[(\w+)\] (\w+)[^`]*`", _prose(text)):
         if f"{section}.{keys}" not in configured():
             yield f"the configuration has no {section}.{keys}"
+
+
+def wrong_index(text: str) -> Iterator[str]:
+    """Yield pages of `docs/` that the index leaves out, or that do not say for whom they are as it does.
+
+    A page for operators or engineers says so in its first line below the title; others don't.
+    """
+    listed: dict[str, list[str]] = {}
+    for audience, part in re.findall(r"^## For (\w+)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL):
+        for page in re.findall(r"\]\(([\w-]+\.md)\)", part):
+            listed.setdefault(page, []).append(audience)
+    for path in sorted((ROOT / "docs").glob("*.md")):
+        audiences = listed.get(path.name, [])
+        begin = re.match(r"# .+\n\n(\*For [a-z ]+\.\* )?", path.read_text("utf-8"))
+        marked = bool(begin and begin[1])
+        if path.name == INDEX.name:
+            continue
+        if not audiences:
+            yield f"docs/{path.name} is not in the index"
+        elif marked == ("you" in audiences):
+            yield f"docs/{path.name} is for {audiences[0]}, and its first line says otherwise"
 
 
 def wrong_packages(text: str) -> Iterator[str]:
@@ -232,6 +254,8 @@ def faults() -> list[Fault]:
             checks.append(lambda: stale_dialects(text))  # noqa: B023
         if document == ARCHITECTURE:
             checks.append(lambda: wrong_packages(text))  # noqa: B023
+        if document == INDEX:
+            checks.append(lambda: wrong_index(text))  # noqa: B023
         found += [Fault(document, what) for check in checks for what in check()]
     return found
 

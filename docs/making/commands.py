@@ -15,7 +15,8 @@ TARGET = Path(__file__).parent.parent / "commands.md"
 WIDTH = 90
 TITLE = """# All commands
 
-Written by `make docs` from the commands themselves. [The README](../README.md#use-it) has the usual ones.
+The help of every command, as `--help` prints it. [reference.md](reference.md) says on one page which
+command does what. `make docs` writes this page from the commands themselves.
 """
 
 

@@ -61,7 +61,7 @@ class Forgetting:
             await trio.lowlevel.checkpoint()
             return gettext(
                 language,
-                "This deletes for good all that I know of {owner}: facts, the history of all its "
+                "This deletes for good everything I know about {owner}: facts, the history of all its "
                 "chats, the index, recordings, tasks and schedules. Files stay. To do it, write "
                 "`/forget_everything yes`.",
                 owner=owner,

@@ -89,7 +89,7 @@ async def serve_channels(
     say(
         gettext(
             language,
-            "Ending: waiting up to {patience_s} s for what is running. Ctrl-C again cuts it short.",
+            "Ending: waiting up to {patience_s} s for running work. Press Ctrl-C again to end now.",
             patience_s=f"{PATIENCE_S:.0f}",
         )
     )

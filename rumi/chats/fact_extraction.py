@@ -85,7 +85,7 @@ class FactExtraction:
         if failed:
             raise RumiError(
                 "No facts could be extracted: the model did not answer.",
-                "Rumi tries again by itself; rumi doctor --online says more.",
+                "Rumi tries again later; rumi doctor --online says more.",
             )
         return new
 

@@ -64,7 +64,7 @@ class Undoing:
             if last.behind >= undo.snapshots.limits.turns:
                 return gettext(
                     language,
-                    "I have taken back {count} turns in a row; I cannot go further back.",
+                    "I have undone {count} turns in a row; I can't go back further.",
                     count=last.behind,
                 )
             asker, mine = last.user, message.user

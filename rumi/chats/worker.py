@@ -727,7 +727,7 @@ class Worker:
             cut_off = await services.journal.ask(find_cut_off(self._chat))
             if cut_off is None:
                 return gettext(
-                    job.language, "There is nothing to continue: the last turn was not ended by a limit."
+                    job.language, "There is nothing to continue: the last turn did not reach a limit."
                 )
             if not self._context.people.may_retry(job.message, cut_off):
                 return reply_texts.not_yours(job.language)
@@ -854,9 +854,7 @@ class Worker:
         await self._session.begin_session(forget=False)
         self._services.fact_extraction.session_ended()
         job.sealed = True
-        text = gettext(
-            job.language, "✨ New session: what was said before stays stored, and I no longer go by it."
-        )
+        text = gettext(job.language, "✨ Started a new session. Your earlier conversation is saved.")
         return Done(await self._settle(FinalReply(job.messages, text)))
 
     async def _take_back(self, job: Job) -> Done:

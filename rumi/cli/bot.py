@@ -86,7 +86,9 @@ def run(
     background: bool,
     as_json: bool,
 ) -> None:
-    """Run the bot NAME until its goal, or a limit. Enter wakes it, a line is said to it, Ctrl-C stops it.
+    """Run the bot NAME until its goal or a limit.
+
+    Press Enter to wake it, type to talk to it, Ctrl-C to stop it.
 
     Exits with 0 when it is complete, 3 at a limit, 130 when it was stopped.
     """

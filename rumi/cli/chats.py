@@ -112,7 +112,7 @@ def delete(chat: str, yes: bool) -> None:
     from rumi.errors import UsageError
 
     _ask("show", chat=chat, before=1)  # fails for an unknown chat, before the question is asked
-    unattended = UsageError("Deleting a chat needs --yes where no one can answer.")
+    unattended = UsageError("Can't ask for confirmation here. Use --yes to delete the chat.")
     if not yes and not confirms_deletion(
         tr("Delete all of {chat}, and its files? (y/n)", chat=chat), unattended
     ):

@@ -88,7 +88,7 @@ def command(
     elif following:
         run_async(_follow, path, wanted, LAST if lines is None else lines, as_json, language)
     elif not _print(_last(read(path, wanted), lines), as_json, language):
-        echo(gettext(language, "Nothing of that kind is in {path}.", path=str(path)), err=True)
+        echo(gettext(language, "{path} has no such entries.", path=str(path)), err=True)
 
 
 def _language() -> "Language":

@@ -122,7 +122,7 @@ def add(
     no_sandbox: bool,
     yes: bool,
 ) -> None:
-    """Add server NAME to config.toml. The command stands behind --.
+    """Add server NAME to config.toml. Put the command after --.
 
     Secrets are given as $VAR, the name of a variable of the environment or of .env. With --json, all servers
     of a block of JSON are added, as READMEs show it for other programs; each is started once, to find out

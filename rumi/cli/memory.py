@@ -90,7 +90,7 @@ def forget_everything(owner: str, yes: bool, as_json: bool) -> None:
     from rumi.errors import UsageError
     from rumi.platform.texts import recall as recall_texts
 
-    unattended = UsageError("Deleting everything needs --yes where no one can answer.")
+    unattended = UsageError("Can't ask for confirmation here. Use --yes to delete everything.")
     if not yes and not confirms_deletion(
         tr("Delete all that is stored of {owner}? (y/n)", owner=owner), unattended
     ):

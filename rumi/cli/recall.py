@@ -41,6 +41,6 @@ def command(
         ]
         echo(shown(reader(), passages))
     else:
-        say("Nothing of that was said.", err=True)
+        say("Found nothing about that.", err=True)
     if not found:
         raise click.exceptions.Exit(1)

@@ -50,7 +50,7 @@ def command(path: Path, without_files: bool, yes: bool) -> None:
             say("What is there now goes to {former}.", former=ready.former)
             if not yes:
                 if not sys.stdin.isatty():
-                    raise UsageError("Nothing was restored.", "Say --yes to replace what is there.")
+                    raise UsageError("Nothing was restored.", "Use --yes to replace what is there.")
                 if yes_or_no(prompt(tr("Restore it? [yes/no]"), "", show_default=False)) is not True:
                     raise UsageError("Nothing was restored.")
         ready.commit()

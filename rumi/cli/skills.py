@@ -140,7 +140,7 @@ def create(name: str, code: bool, description: str) -> None:
     if isinstance(before, SkillEntry):
         now = here.find(name).skill
         if now.folder == folder:
-            say("It stands in for the one from {skill} from now on.", skill=_source(before.skill))
+            say("It now replaces the one from {skill}.", skill=_source(before.skill))
         else:
             say("Here it is hidden by the one from {now}, {folder}", now=_source(now), folder=now.folder)
     say(

@@ -257,7 +257,7 @@ class Failures:
             return self._error(kind, text, said, retry_after_s=retry_after_s, status=status)
         if 300 <= status < 400:
             advice = Text(
-                "Redirects are not followed, for they would take the key along: set the final address."
+                "Rumi does not follow redirects, because they would get the key: set the final address."
             )
             return self._error(
                 kind, Text("{host} redirects elsewhere ({status})", host=host, status=status), advice=advice

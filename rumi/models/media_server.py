@@ -240,7 +240,7 @@ class MediaServer:
         error = partial(self._error, status=status, retry_after_s=retry_after_s(headers))
         if 300 <= status < 400:
             advice = Text(
-                "Redirects are not followed, for they would take the key along: set the final address."
+                "Rumi does not follow redirects, because they would get the key: set the final address."
             )
             text = Text("{host} redirects elsewhere ({status})", host=self.host, status=status)
             return error("refused", text, advice)

@@ -76,7 +76,8 @@ class Research:
         ]
         if said:
             intro = gettext(
-                language, "I am the offline model and do not think: this is how the pages begin that I read:"
+                language,
+                "I am the offline model, which does not think. The pages that I read begin like this:",
             )
             return "\n".join([intro, "", *said])
         if "web_search" not in self._names and self._results:

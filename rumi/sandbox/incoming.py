@@ -159,7 +159,7 @@ def _split(path: str) -> tuple[tuple[str, ...], str]:
     parts = [part for part in path.split("/") if part not in ("", ".")]
     if path.startswith("/") or ".." in parts or not path.isprintable():
         raise WorkspaceError(
-            "{path} is no path below /workspace.", "Take a relative path without `..`.", path=shown(path)
+            "{path} is not a path below /workspace.", "Take a relative path without `..`.", path=shown(path)
         )
     try:
         if len(parts) > MAX_FOLDERS or any(len(part.encode()) > 255 for part in parts):

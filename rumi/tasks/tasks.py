@@ -156,7 +156,7 @@ class StoredTasks:
         task = await self.show(id, owner)
         if task.ended:
             raise UsageError("Task {id} has ended already.", "Look at the list of tasks.", id=id)
-        raise RumiError("No Rumi runs, so no task runs.", "The next start goes on with it.")
+        raise RumiError("No Rumi runs, so no task runs.", "Rumi continues it at the next start.")
 
     async def remove_files(self, key: str) -> None:
         """Delete the files of a bot, identified by its `key`.
@@ -298,7 +298,7 @@ class Tasks(StoredTasks):
         """
         stored = await self._services.journal.ask(reopen_task(task.id, task.options, task.model, attached))
         if stored is None:
-            raise UsageError("Session {id} cannot go on.", "Look at: rumi bot history NAME", id=task.id)
+            raise UsageError("Session {id} can't be continued.", "Look at: rumi bot history NAME", id=task.id)
         self.begun(stored)
         return stored
 
@@ -390,7 +390,7 @@ class Tasks(StoredTasks):
             UsageError: The session has ended, or has too many unread messages.
         """
         if not await self._services.journal.ask(say_to_task(id, text)):
-            raise UsageError("Task {id} hears nothing now.", "Look at the list of tasks.", id=id)
+            raise UsageError("Task {id} can't receive messages now.", "Look at the list of tasks.", id=id)
         await self.start(id, WakeTask())
 
     def session_of(self, bot: str) -> TaskRecord | None:

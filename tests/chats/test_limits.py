@@ -114,7 +114,7 @@ async def test_a_reply_at_a_limit_brings_one_button_that_says_continue(
 async def test_continue_says_so_if_no_limit_ended_the_last_turn(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
-    nothing = "There is nothing to continue: the last turn was not ended by a limit."
+    nothing = "There is nothing to continue: the last turn did not reach a limit."
     async with house(tmp_path, echo, agent=LIMITS) as home:
         assert await home.ask("/continue") == nothing
         assert await home.ask("hello") == "you said hello"

@@ -123,11 +123,11 @@ async def test_a_scheduled_turn_asks_for_all_it_parked_in_its_own_reply(
         said = await home.fires("page ; leak one ; leak two")
         assert said == (
             "did it\n\n"
-            "🔒 This needs your yes; a turn without you has left it undone:\n\n"
-            "1. This chat holds things from outside. May I open this address, which neither you nor a page "
-            "gave?\n```\n  address: http://e.example/?d=one\n```\n\n"
-            "2. This chat holds things from outside. May I open this address, which neither you nor a page "
-            "gave?\n```\n  address: http://e.example/?d=two\n```\n\n"
+            "🔒 This needs your yes, and I have not done it yet:\n\n"
+            "1. This chat contains content from files or the web. May I open this address, which neither "
+            "you nor a page gave?\n```\n  address: http://e.example/?d=one\n```\n\n"
+            "2. This chat contains content from files or the web. May I open this address, which neither "
+            "you nor a page gave?\n```\n  address: http://e.example/?d=two\n```\n\n"
             "Answer with /yes 1 2, or /no 1 2; one by one: /yes 1 no 2"
         )
         labels = [(button.label, button.words) for button in await home.buttons()]
@@ -142,13 +142,13 @@ async def test_a_yes_begins_a_turn_in_which_exactly_that_call_runs_once(
     async with parking(tmp_path) as home:
         await home.fires("page ; leak one ; leak two ; leak three")
         said = await home.house.ask("/yes 1 no 2")
-        assert said == "results: ['been there (1)']\n\n❌ No: 2. It stays undone."
+        assert said == "results: ['been there (1)']\n\n❌ No: 2. I will not do it."
         assert gone(home.visit) == ["one"]
         assert await home.house.ask("/sí 1") == "This question has its answer already: 1."
         assert await home.house.ask("/yes 2") == "This question has its answer already: 2."
         assert await home.house.ask("/yes 9") == "This question is no longer open: 9."
         assert await home.house.ask("/yes") == "Say which one: /yes 3 or /no 3. Waiting: 3."
-        assert await home.house.ask("/no 3") == "❌ No: 3. It stays undone."
+        assert await home.house.ask("/no 3") == "❌ No: 3. I will not do it."
         assert await home.house.ask("/yes please") == "Nothing waits for your yes."
         assert gone(home.visit) == ["one"]
     assert states(tmp_path) == [(1, "used", 1), (2, "refused", 1), (3, "refused", 1)]
@@ -206,7 +206,7 @@ async def test_a_number_that_was_not_asked_when_the_answer_came_takes_no_yes(
         await home.schedule("page ; leak one ; bash sleep 100")
         await trio.sleep(100)
         number = await home.house.inbox.accept("cli", "/yes 1")
-        assert "1. This chat holds things" in (await home.replied()).text
+        assert "1. This chat contains content" in (await home.replied()).text
         replied = await home.replied()
         assert replied.messages == (number,)
         assert replied.text == "This question is no longer open: 1."
@@ -266,7 +266,7 @@ async def test_what_a_cut_turn_parked_is_asked_at_the_next_contact(
             assert said.startswith("⏰ tea\n\n🔒")
         else:
             said = await home.house.ask("hello")
-        assert "1. This chat holds things from outside. May I open" in said
+        assert "1. This chat contains content from files or the web. May I open" in said
         assert [button.words for button in await home.buttons()][-2:] == ["/yes 1", "/no 1"]
         assert await home.house.ask("hello") == "did it", "it is asked once"
         assert await home.house.ask("/yes 1") == "results: ['been there (1)']"
@@ -303,7 +303,7 @@ async def test_a_reset_forgets_what_waits_and_a_late_answer_is_for_no_other_call
         assert await home.house.ask("/yes") == "Say which one: /yes 1 or /no 1. Waiting: 1."
         await home.house.ask("/reset")
         assert await home.house.ask("/yes 1") == "This question is no longer open: 1."
-        assert "2. This chat holds" in await home.fires("page ; leak two")
+        assert "2. This chat contains" in await home.fires("page ; leak two")
         assert await home.house.ask("/yes 1") == "This question is no longer open: 1."
         assert home.visit.went == []
         assert await home.house.ask("/yes 2") == "results: ['been there (1)']"
@@ -345,5 +345,5 @@ async def test_calls_are_asked_in_the_language_of_their_schedule(
         record = ScheduleRecord("local", "cli", "turn", "page ; leak one", language="es")
         await home.house.schedules.add(record, After(1), "UTC")
         said = (await home.replied()).text
-        assert "🔒 Necesito tu sí para esto, que un turno sin ti dejó sin hacer:" in said
+        assert "🔒 Necesito tu sí para esto, y todavía no lo he hecho:" in said
         assert said.endswith("Contesta con /yes 1, o /no 1")

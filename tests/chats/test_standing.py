@@ -53,7 +53,7 @@ async def test_a_week_with_a_standing_yes_and_a_new_text_in_it(
     async with briefing(tmp_path, outside) as home:
         first = await home.next_run()
         assert outside.opened == [NEWS], "the address in the text needs no yes"
-        assert "🔒 This needs your yes; a turn without you has left it undone:\n\n1. " in first
+        assert "🔒 This needs your yes, and I have not done it yet:\n\n1. " in first
         assert f"  address: {WEATHER.format(day=today())}\n  server: weather.example" in first
         assert first.endswith(
             "Answer with /yes 1, or /no 1\n\n🔁 /yes 1 always: from now on without asking, for 30 days, once "
@@ -82,9 +82,9 @@ async def test_a_week_with_a_standing_yes_and_a_new_text_in_it(
             "🔒 What schedule 1 was allowed to do without asking has ended, because its text was changed"
             in asks
         )
-        assert "2. This chat holds things from outside. May I open" in asks or "2. " in asks
+        assert "2. This chat contains content from files or the web. May I open" in asks or "2. " in asks
         again = await home.next_run()
-        assert "3. This chat holds things from outside. May I open" in again
+        assert "3. This chat contains content from files or the web. May I open" in again
         assert "⏳" not in again, "the question of today takes the place of yesterday's"
         assert len(outside.weather) == 4
     assert parked(tmp_path) == [(1, "used", 1), (2, "withdrawn", 1), (3, "waits", 1)]
@@ -103,7 +103,7 @@ async def test_each_later_run_repeats_a_question_until_it_is_answered(
         for days in (1, 2, 3):
             said = await home.next_run()
             assert said.startswith("Here is your briefing.\n\n⏳ Not done in this run")
-            assert "1. This chat holds things from outside. May I open" in said
+            assert "1. This chat contains content from files or the web. May I open" in said
             assert f"  address: {same}" in said
             assert ("(asked 1 day ago)" if days == 1 else f"(asked {days} days ago)") in said
             assert "Answer with /yes 1, or /no 1" in said
@@ -112,7 +112,7 @@ async def test_each_later_run_repeats_a_question_until_it_is_answered(
             assert any("still wait for the user's yes: 1 (web_fetch)" in note for note in notes)
         assert parked(tmp_path) == [(1, "waits", 1)], "asked again, it is the same question"
         assert await home.ask("hello") == "hello", "only runs of the schedule repeat it"
-        assert await home.ask("/no 1") == "❌ No: 1. It stays undone."
+        assert await home.ask("/no 1") == "❌ No: 1. I will not do it."
         assert await home.next_run() == "Here is your briefing."
         assert outside.weather == []
 

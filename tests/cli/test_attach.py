@@ -397,7 +397,7 @@ def test_deleting_files_is_asked_for_and_a_single_turn_needs_yes(bubblewrap: Pro
     bubblewrap.run("chat", "-p", "write note.txt: hello")
     refused = bubblewrap.run("chat", "-p", "/reset files", code=2)
     assert refused.stderr.splitlines()[-1] == (
-        "rumi: /reset files deletes the chat's files, and nobody can confirm that here. "
+        "rumi: Can't ask for confirmation here, and /reset files deletes the chat's files. "
         "Add --yes if that is what you want."
     )
     for lines, kept, code in (

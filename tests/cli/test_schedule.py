@@ -26,7 +26,8 @@ def test_a_schedule_is_stored_without_a_process_and_the_command_warns(bubblewrap
     assert [schedule["id"] for schedule in listed] == [1, 2]
     assert bubblewrap.run("schedule", "pause", "2").stdout == "⏸ Schedule 2 is paused.\n"
     assert "turn · paused" in bubblewrap.run("schedule", "show", "2").stdout
-    assert bubblewrap.run("schedule", "resume", "2").stdout.startswith("▶ Schedule 2 goes on: every Monday")
+    resumed = bubblewrap.run("schedule", "resume", "2").stdout
+    assert resumed.startswith("▶ Schedule 2 is resumed: every Monday")
     bubblewrap.run("schedule", "run", "2", code=1)
     assert bubblewrap.run("schedule", "delete", "2").stdout == "🗑 Schedule 2 is deleted.\n"
     unknown = bubblewrap.run("schedule", "show", "2", code=2)

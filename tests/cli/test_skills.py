@@ -62,12 +62,12 @@ def test_what_is_odd_about_a_skill_is_listed_and_told(rumi: Program, tmp_path: P
 
 def test_create_makes_one_that_hides_the_bundled_one_and_info_says_so(rumi: Program) -> None:
     said = rumi.run("skills", "create", "explain", "-d", "Mine.").stdout
-    assert "It stands in for the one from Rumi itself" in said
+    assert "It now replaces the one from Rumi itself" in said
     shown = rumi.run("skills", "info", "explain").stdout
     assert shown.startswith("explain 0.1: on\n  Mine.\nfrom        RUMI_HOME/skills\n")
     assert "hides       the one from Rumi itself, " in shown
     again = rumi.run("skills", "create", "explain", code=1)
-    assert "is there already" in again.stderr
+    assert "already exists" in again.stderr
 
 
 @pytest.mark.parametrize(

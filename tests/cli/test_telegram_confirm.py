@@ -19,7 +19,7 @@ from tests.fakes.groq_server import KEY, GroqServer
 
 pytestmark = pytest.mark.bubblewrap
 
-ASKED = "This chat holds things from outside. May I send you this file?\n  file: out.csv"
+ASKED = "This chat contains content from files or the web. May I send you this file?\n  file: out.csv"
 
 
 def obeys(body: Body) -> Behaviour:
@@ -132,7 +132,9 @@ def test_a_pressed_no_sends_nothing_and_is_said_in_spanish(bot: TelegramBot, hos
     with_file(talk, bot)
     talk.say(f"read http://{host}/ out.csv")
     asked = question(talk)
-    assert asked.text.startswith("En esta charla hay cosas que leí afuera. ¿Puedo enviarte este archivo?")
+    assert asked.text.startswith(
+        "En esta charla hay contenido de archivos o de la web. ¿Puedo enviarte este archivo?"
+    )
     press = bot.world.do(bot.world.api.press_word, talk.person, asked, "no")
     bot.world.until(lambda: press.toast == "❌ No.")
     bot.idle()

@@ -97,7 +97,7 @@ def test_containers_of_a_killed_process_go_by_themselves_and_its_own_with_it(
     talk.say("sh sleep 8301")
     wait_for(lambda: containers(installation) == [f"rumi-runner-{talk.chat}-{installation}"], bot.state)
     bot.send_signal(signal.SIGTERM)
-    wait_for(lambda: "cuts it short" in bot.output, bot.state)
+    wait_for(lambda: "again to end now" in bot.output, bot.state)
     for _ in range(5):  # a person who leans on Ctrl-C
         bot.send_signal(signal.SIGINT)
     assert bot.end() == 0

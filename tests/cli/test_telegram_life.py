@@ -79,7 +79,7 @@ def test_a_second_sigterm_cuts_the_waiting_short_and_the_next_start_reports(fres
     talk = Talk(fresh.world)
     gate = Gate(fresh, talk)
     fresh.send_signal(signal.SIGTERM)
-    wait_for(lambda: "cuts it short" in fresh.output, fresh.state)
+    wait_for(lambda: "again to end now" in fresh.output, fresh.state)
     fresh.send_signal(signal.SIGTERM)
     assert fresh.end(15) == 0
     assert not gate.held()

@@ -166,7 +166,7 @@ def test_a_stop_of_the_chat_leaves_its_task_and_a_stop_of_the_task_says_so_once(
     asked = len(shared.site.asked)
     id = number_of(talk.ask(f"/research about {shared.site.url('/wait')}"))
     wait_for(lambda: len(shared.site.asked) > asked, bot.state)
-    assert talk.ask("/stop") == f"Nothing is running.\n\nTask {id} goes on; /stop {id} stops it."
+    assert talk.ask("/stop") == f"Nothing is running.\n\nTask {id} continues; /stop {id} stops it."
     assert talk.ask(f"/stop {id}") in (f"⏹ Stopping task {id}.", f"⏹ Task {id} (stopped): about")
     bot.world.until(lambda: any(f"Task {id} (stopped)" in text for text in texts_of(talk)))
     bot.idle()

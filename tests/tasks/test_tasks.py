@@ -79,7 +79,7 @@ async def test_a_stop_of_a_task_ends_its_tools_and_says_so_once(
             await trio.testing.wait_all_tasks_blocked()
             assert kind.running == 1
             stopped = await home.ask("/stop")
-            assert stopped == "Nothing is running.\n\nTask 1 goes on; /stop 1 stops it."
+            assert stopped == "Nothing is running.\n\nTask 1 continues; /stop 1 stops it."
             await next_reply(events)
             assert await home.ask("/stop 1", chat="tg7") == "❌ Unknown task 1. Look at the list of tasks."
             assert await home.ask("/stop 1") == "⏹ Stopping task 1."

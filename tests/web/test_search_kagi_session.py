@@ -52,7 +52,7 @@ async def test_the_page_is_read_with_the_token_as_a_cookie() -> None:
     ("give", "said"),
     [
         (Give(b'<form action="/signin"><input name="p" type="password"></form>'), "Kagi refused the session"),
-        (Give(b"", 302, {"location": "https://kagi.com/signin"}), "led elsewhere"),
+        (Give(b"", 302, {"location": "https://kagi.com/signin"}), "redirected the request"),
         (Give(b"", 401), "Kagi refused the key (HTTP 401)"),
         (Give(b"<title>Just a moment...</title>"), "does not answer as its documentation says"),
         (Give(b"x" * 1000, times=1100), "more than 1000 KB"),

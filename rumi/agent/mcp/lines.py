@@ -121,7 +121,7 @@ class Lines:
             return found
         self._noise += 1
         if self._noise > MOST_NOISE:
-            raise McpError("The server writes lines that are no messages, so it was ended.")
+            raise McpError("The server wrote lines that are not messages, so Rumi ended it.")
         return []
 
     def _read_text(self, text: str) -> list[Json] | None:

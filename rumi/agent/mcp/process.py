@@ -88,7 +88,7 @@ class ServerProcess:
             partial_line += rest
             if len(partial_line) > most_bytes:
                 raise McpError(
-                    "The server sent more than {most_bytes} bytes at once, so it was ended.",
+                    "The server sent more than {most_bytes} bytes at once, so Rumi ended it.",
                     most_bytes=most_bytes,
                 )
         if partial_line:  # a server that ends with its answer may leave out the newline

@@ -426,7 +426,7 @@ async def check_folder(settings: ServerSettings, home: Path, offload: Offload) -
         return
     megabytes = settings.section.max_folder_bytes // 1_000_000
     raise McpError(
-        "The server's folder has more than {megabytes} MB or {most_files} files, so it was ended.",
+        "The server's folder has more than {megabytes} MB or {most_files} files, so Rumi ended it.",
         "Delete files in {home}, or set a larger mcp.{name}.max_folder_mb.",
         megabytes=megabytes,
         most_files=MOST_FILES,

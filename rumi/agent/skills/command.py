@@ -57,7 +57,10 @@ def _listed(language: Language, listed: Listed) -> str:
         tail.append(skill_texts.skills_wrong(language, len(listed.problems)))
     if on:
         tail.append(
-            gettext(language, "Ask for something that one fits, or name it. `/skills NAME` shows one.")
+            gettext(
+                language,
+                "Ask for something that a skill is for, or name the skill. `/skills NAME` shows one.",
+            )
         )
     return "\n".join([*lines, *([""] if tail else []), *tail])
 

@@ -147,7 +147,7 @@ def create_skill(skills: Path, name: str, *, description: str = "", code: bool =
     folder = skills / name
     if folder.exists() or folder.is_symlink():
         raise SkillError(
-            "{folder} is there already.", "Choose another name, or change that one.", folder=folder
+            "{folder} already exists.", "Choose another name, or change that one.", folder=folder
         )
     written = json.dumps(about, ensure_ascii=False)  # a text in JSON is one in YAML
     test = name_of_test(name)

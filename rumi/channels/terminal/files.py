@@ -53,7 +53,7 @@ async def handed_files(
         UsageError: a file cannot be read, or there are too many files.
     """
     if len(names) > MOST_FILES:
-        raise UsageError("A message hands on at most {count} files.", count=MOST_FILES)
+        raise UsageError("You can attach at most {count} files to a message.", count=MOST_FILES)
     handed, max_chars = list[Attachment](), limits.chars
     for name in names:
         # Abandoned if cancelled: a read may take long, for example from a network file system.

@@ -122,5 +122,5 @@ async def _serve(
             case _Leave():
                 return INTERRUPTED
     if session.owing:
-        await view.notice(gettext(reader.language, "The turn goes on; its reply waits for you: rumi chat"))
+        await view.notice(gettext(reader.language, "The turn continues. To see its reply later: rumi chat"))
     return 0

@@ -146,7 +146,7 @@ class JsonView:
         await self.notice(
             f"{gettext(self._reader.language, 'stopping')}…"
             if presses == 1
-            else gettext(self._reader.language, "Still stopping; once more to leave at once.")
+            else gettext(self._reader.language, "Still stopping. Press Ctrl-C again to leave now.")
         )
 
     async def notice(self, text: str) -> None:

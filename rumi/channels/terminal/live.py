@@ -196,7 +196,8 @@ class LiveView:
         if presses > 1:
             self._print_aside(
                 Text(
-                    gettext(self._reader.language, "Still stopping; once more to leave at once."), style="dim"
+                    gettext(self._reader.language, "Still stopping. Press Ctrl-C again to leave now."),
+                    style="dim",
                 )
             )
         await self._draw()

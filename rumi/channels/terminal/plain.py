@@ -120,7 +120,7 @@ class PlainView:
         await self.notice(
             f"{gettext(self._reader.language, 'stopping')}…"
             if presses == 1
-            else gettext(self._reader.language, "Still stopping; once more to leave at once.")
+            else gettext(self._reader.language, "Still stopping. Press Ctrl-C again to leave now.")
         )
 
     async def notice(self, text: str) -> None:
@@ -200,7 +200,7 @@ async def _send_lines(
                 await prompt.write("\n")
             if session.owing:
                 await session.view.notice(
-                    gettext(reader.language, "The turn goes on; its reply waits for you: rumi chat")
+                    gettext(reader.language, "The turn continues. To see its reply later: rumi chat")
                 )
             return
         elif await _answers_a_question(session, text, reader, person=prompt is not None):

@@ -81,7 +81,7 @@ async def _once(
     if asks_first(text):
         if not options.yes:
             raise UsageError(
-                "/reset files deletes the chat's files, and nobody can confirm that here.",
+                "Can't ask for confirmation here, and /reset files deletes the chat's files.",
                 "Add --yes if that is what you want.",
             )
         text = RESET_FILES

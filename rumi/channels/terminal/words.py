@@ -21,15 +21,15 @@ _COMMANDS = (
     ("/stop", Text("stop what is running")),
     ("/queue", Text("what waits; /queue drop 1 drops the first")),
     ("/retry", Text("run the last unfinished message again")),
-    ("/continue", Text("go on with a turn that a limit has ended")),
-    ("/undo", Text("take the last turn back")),
+    ("/continue", Text("continue a turn that reached a limit")),
+    ("/undo", Text("undo the last turn")),
     ("/new", Text("new session; the old one stays stored")),
     ("/reset", Text("new session: container and history cleared")),
     ("/reset files", Text("the same, and the files are removed")),
     ("/status", Text("what it is doing")),
     ("/memory", Text("what it knows about you")),
     ("/recall", Text("find what was said: /recall QUERY")),
-    ("/forget_everything", Text("delete all that it knows of you")),
+    ("/forget_everything", Text("delete everything that it knows about you")),
     ("/skills", Text("the skills")),
     ("/research", Text("research a question in the background")),
     ("/tasks", Text("the tasks; /stop and a number stops one")),
@@ -80,5 +80,5 @@ def is_answer(text: str) -> bool:
 def void_note(event: ChatEvent, language: Language) -> str:
     """Return the notice that the text shown so far is void: it was cut off, or more of the question came."""
     if isinstance(event.what, TurnRestarted):
-        return gettext(language, "More of your message came; what it said above is void.")
-    return gettext(language, "The reply was cut off; what it said above is void.")
+        return gettext(language, "More of your message arrived. Ignore the text above.")
+    return gettext(language, "The reply was cut off. Ignore the text above.")

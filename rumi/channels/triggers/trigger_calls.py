@@ -68,7 +68,7 @@ class TriggerCalls:
         With `wait_s`, the answer has the final `reply` of the event's turn, unless it takes longer than that.
         """
         if not 0 <= wait_s <= MOST_WAIT_S:
-            raise UsageError("An answer may be waited for {most:.0f} s at most.", most=MOST_WAIT_S)
+            raise UsageError("The longest wait for an answer is {most:.0f} s.", most=MOST_WAIT_S)
         delivery, taken = await self.triggers.fire(name, text, id)
         chat, reply = self.triggers.named(name).section.chat, ""
         if wait_s and taken.number and self.reply is not None:

@@ -253,13 +253,13 @@ def find_recording(home: Path, named: str) -> Path:
             return found[0]
         raise UsageError(
             "The turn {named} is not recorded.",
-            "Recording is on with: rumi config set record.turns 20",
+            "Turn recording on with: rumi config set record.turns 20",
             named=named,
         )
     path = Path(named)
     if not path.is_file():
         raise UsageError(
-            "{named} is no turn and no file.",
+            "{named} is neither a turn nor a file.",
             "A turn looks like t12: rumi debug logs shows them.",
             named=named,
         )

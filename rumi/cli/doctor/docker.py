@@ -115,13 +115,13 @@ async def _image(engine: Engine, loaded: Loaded) -> Check:
         )
     if image.fault and not image.source:
         return Check(
-            "image", "failure", Text("the image {image} is none that Rumi made", image=image.image), REBUILD
+            "image", "failure", Text("Rumi did not make the image {image}", image=image.image), REBUILD
         )
     if image.fault:
         return Check(
             "image",
             "warning",
-            Text("the image {image} is another version's of Rumi", image=image.image),
+            Text("another version of Rumi made the image {image}", image=image.image),
             REBUILD,
         )
     source = Text("runner/Dockerfile") if image.source == "alpine" else Text("this host's own programs")

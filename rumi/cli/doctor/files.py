@@ -87,7 +87,7 @@ def _permissions(home: Home) -> list[Check]:
                 Text("chmod go= {open_to_others}", open_to_others=_quoted(open_to_others)),
             )
         )
-    return checks or [Check("permissions", "ok", Text("what is in the home is its owner's alone"))]
+    return checks or [Check("permissions", "ok", Text("only its owner can read the home"))]
 
 
 def _own_files(home: Home) -> Iterator[Path]:

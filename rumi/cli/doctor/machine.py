@@ -63,7 +63,7 @@ def _clock(home: Home) -> Check:
             continue
     if now < newest - CLOCK_S:
         last = time.strftime("%Y-%m-%d %H:%M", time.localtime(newest))
-        found = Text("it says {shown}, and files here are of {last}", shown=shown, last=last)
+        found = Text("the clock says {shown}, but files here are from {last}", shown=shown, last=last)
         return Check("clock", "failure", found, SET_THE_CLOCK)
     return Check("clock", "ok", shown)
 
@@ -71,7 +71,7 @@ def _clock(home: Home) -> Check:
 def _terminal() -> Check:
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     if encoding.lower().replace("-", "") != "utf8":
-        found = Text("it takes {encoding}, no UTF-8: accents are lost", encoding=encoding)
+        found = Text("it uses {encoding}, not UTF-8: accents are lost", encoding=encoding)
         return Check("terminal", "warning", found, Text("export LANG=C.UTF-8"))
     locale = os.environ.get("LC_ALL") or os.environ.get("LC_MESSAGES") or os.environ.get("LANG") or "not set"
     return Check("terminal", "ok", Text("UTF-8; LANG is {locale}", locale=locale))

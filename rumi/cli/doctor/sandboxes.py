@@ -126,7 +126,7 @@ async def leftovers(home: Home) -> list[Check]:
     from rumi.sandbox.leftovers import processes_left
 
     if home.lock_holder():
-        return [Check("leftovers", "ok", Text("what there is belongs to the running Rumi"))]
+        return [Check("leftovers", "ok", Text("everything found belongs to the running Rumi"))]
     installation = home.installation()
     containers = await _containers(home, installation)
     known = [container.container_id for container in containers]

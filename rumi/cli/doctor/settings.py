@@ -49,11 +49,8 @@ def prompts(home: Home) -> Check:
     except RumiError as error:
         return Check("prompts", "failure", error.message, error.advice)
     replaced = [name for name, own in built_in_prompts().items() if words[name] != own]
-    return Check(
-        "prompts",
-        "ok",
-        Text("replaced in the home: {replaced}", replaced=", ".join(replaced) or Text("none")),
-    )
+    found = Text("replaced in the home: {replaced}", replaced=", ".join(replaced))
+    return Check("prompts", "ok", found if replaced else Text("built-in"))
 
 
 def _model(loaded: Loaded, file: str) -> tuple[Check, bool]:
@@ -132,7 +129,7 @@ def _people(loaded: Loaded) -> Check:
                 "people", "warning", found, Text("Set people.{name}.telegram in config.toml.", name=name)
             )
     counts = ", ".join(f"{role}: {many}" for role, many in sorted(roles.items()))
-    return Check("people", "ok", counts or Text("none but the owner"))
+    return Check("people", "ok", counts or Text("only you"))
 
 
 SHORT_SECRET = 16

@@ -44,7 +44,7 @@ def bot_asks(
             )
         )
     if parked:
-        meanwhile = gettext(language, ", and goes on with other work meanwhile")
+        meanwhile = gettext(language, ", and works on something else meanwhile")
         head = gettext(language, "🔒 The bot {name} needs your yes", name=name)
         head += ":" if waits else f"{meanwhile}:"
         yes = gettext(language, "yes")
@@ -156,7 +156,7 @@ def bot_limit(language: Language, limit: str, answer: str) -> str:
 
 def bot_wakes(language: Language, name: str) -> str:
     """Say that a sleeping bot has been woken and continues now."""
-    return gettext(language, "🤖 The bot {name} goes on now.", name=name)
+    return gettext(language, "🤖 The bot {name} continues now.", name=name)
 
 
 def bot_stops(language: Language, name: str) -> str:

@@ -71,8 +71,8 @@ def allow_usage(language: Language) -> str:
     """Say how to use `/allow`."""
     return gettext(
         language,
-        "Write it like this: `/allow 2 USD today`, or `/allow 50000 tokens today`; another chat's id "
-        "may stand behind it.",
+        "Write it like this: `/allow 2 USD today`, or `/allow 50000 tokens today`. To allow it for "
+        "another chat, add that chat's id.",
     )
 
 

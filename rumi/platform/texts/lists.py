@@ -73,7 +73,7 @@ def no_such_list(language: Language, name: str) -> str:
     """Say that a list is empty or does not exist, and how to begin it."""
     return gettext(
         language,
-        "There is nothing on the list {name}. To begin it: /list {name} milk, bread",
+        "The list {name} is empty. To start it: /list {name} milk, bread",
         name=plain(name, SHOWN_CHARS),
     )
 
@@ -82,8 +82,8 @@ def not_a_name(language: Language, most: int) -> str:
     """Say which names lists may have."""
     return gettext(
         language,
-        "❌ A list's name is one word of letters, digits, - and _, at most {most} characters, and no word "
-        "for a change, such as add or delete.",
+        "❌ A list's name is one word of letters, digits, - and _, at most {most} characters, and not a "
+        "command such as add or delete.",
         most=most,
     )
 
@@ -111,7 +111,7 @@ def list_full(language: Language, full: str, most: int) -> str:
 def items_unknown(language: Language, names: Sequence[str]) -> str:
     """Say which words fit no item, or several."""
     words = ", ".join(f"“{plain(name, SHOWN_CHARS)}”" for name in names[:NAMED])
-    return gettext(language, "❌ I find no single item for {words}. Use its number.", words=words)
+    return gettext(language, "❌ {words} matches no item, or several. Use its number.", words=words)
 
 
 def item_gone(language: Language) -> str:

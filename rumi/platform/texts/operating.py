@@ -28,7 +28,7 @@ def chat_moves(language: Language) -> str:
 def perhaps_lost(language: Language, text: str) -> tuple[str, str]:
     """Say that a message may be lost because the daemon ended while the client sent it, and what to do."""
     quoted = shortened(text)
-    return gettext(language, "It is not known whether this arrived: “{quoted}”.", quoted=quoted), gettext(
+    return gettext(language, "I don't know whether this arrived: “{quoted}”.", quoted=quoted), gettext(
         language, "If no reply follows, send it again."
     )
 
@@ -38,7 +38,8 @@ def other_settings(language: Language, daemon: str, keys: Sequence[str]) -> str:
     named = ", ".join(keys)
     return gettext(
         language,
-        "These settings of this window do not apply: {named}. {daemon} began with others and is at work.",
+        "These settings of this window do not apply: {named}. {daemon} started with other settings and "
+        "is busy.",
         named=named,
         daemon=daemon,
     )

@@ -23,8 +23,8 @@ _WORDS: dict[str, Text] = {
     "chosen": Text("Files of the next message"),
     "closed": Text("Closed"),
     "closed_text": Text(
-        "To come in you need the link in the terminal where Rumi runs. It works once, and not for "
-        "long; where it no longer works, there is a new one in that terminal now."
+        "To log in, use the link in the terminal where Rumi runs. It works once, for a few minutes. If "
+        "it has expired, that terminal now shows a new one."
     ),
     "connected": Text("live"),
     "connecting": Text("connecting…"),
@@ -36,7 +36,7 @@ _WORDS: dict[str, Text] = {
     "doing": Text("doing"),
     "earlier": Text("Earlier messages"),
     "ending": Text("Rumi is ending and takes no more messages."),
-    "enter": Text("Come in"),
+    "enter": Text("Log in"),
     "exit": Text("exit {code}"),
     "failed": Text("failed"),
     "files": Text("Files"),
@@ -58,7 +58,7 @@ _WORDS: dict[str, Text] = {
     "no": Text("No"),
     "no_chats": Text("No chat in memory."),
     "no_files": Text("This chat has no files."),
-    "no_picture": Text("This is no picture that can be shown."),
+    "no_picture": Text("This picture can't be shown."),
     "no_restarts": Text("No restart in the last hour."),
     "no_turns": Text("No turn yet."),
     "number": Text("no."),

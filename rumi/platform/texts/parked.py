@@ -50,7 +50,7 @@ def chat_needs_yes(language: Language, parked: Sequence[tuple[int, str]]) -> str
     """Return the question about calls that a chat's unattended turns have parked, or an empty text."""
     if not parked:
         return ""
-    head = gettext(language, "🔒 This needs your yes; a turn without you has left it undone:")
+    head = gettext(language, "🔒 This needs your yes, and I have not done it yet:")
     first, *rest = (number for number, _ in parked)
     one_by_one = f"/yes {first} no {in_numbers(rest)}" if rest else ""
     return parked_question(language, head, parked, "/yes", "/no", one_by_one)
@@ -61,7 +61,7 @@ def calls_refused(language: Language, numbers: Sequence[int]) -> str:
     if not numbers:
         return ""
     which = in_numbers(numbers)
-    return gettext(language, "❌ No: {which}. It stays undone.", which=which)
+    return gettext(language, "❌ No: {which}. I will not do it.", which=which)
 
 
 def calls_not_open(language: Language, unknown: Sequence[int], answered: Sequence[int]) -> str:

@@ -136,7 +136,7 @@ def group_people(
         lines.append(
             gettext(
                 language,
-                "From {quiet} I send nothing here by myself, and answer without a sound.",
+                "From {quiet} I send nothing here unless you write, and answer without a sound.",
                 quiet=quiet.replace("-", "–"),
             )
         )

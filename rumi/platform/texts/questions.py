@@ -127,7 +127,7 @@ def question(
     """Return the question about a call, with one line for each of its real arguments."""
     first = gettext(language, "May I {action}?", action=_ACTIONS[action])
     if tainted:
-        first = gettext(language, "This chat holds things from outside. {first}", first=first)
+        first = gettext(language, "This chat contains content from files or the web. {first}", first=first)
     text, whole = ("\n".join([first, *_lines(language, details, whole=in_full)]) for in_full in (False, True))
     return QuestionText(text, "" if text == whole else whole)
 

@@ -7,7 +7,7 @@ from rumi.texts import Language, Text, gettext, translate
 
 def nothing_recalled(language: Language) -> str:
     """Say that a search found no earlier conversation."""
-    return gettext(language, "Nothing of that in earlier conversations.")
+    return gettext(language, "I found nothing about that in earlier conversations.")
 
 
 _DELETED = {

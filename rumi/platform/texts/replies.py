@@ -131,7 +131,7 @@ def nothing_new(language: Language, why: str, failed: Sequence[str] = ()) -> str
     if not failed:
         return said
     lines = "\n".join(f"- {one}" for one in failed)
-    return f"{said}\n\n{gettext(language, '⚠️ This failed on the way:')}\n{lines}"
+    return f"{said}\n\n{gettext(language, '⚠️ These steps failed:')}\n{lines}"
 
 
 def model_stopped(language: Language, why: str) -> str:
@@ -187,7 +187,7 @@ def went_on(language: Language) -> str:
 
 def goes_on_later(language: Language) -> str:
     """Say that Rumi ends, and that the next process goes on with the turn."""
-    return gettext(language, "⏸ I am being restarted. I go on with this afterwards.")
+    return gettext(language, "⏸ I am being restarted. I continue with this afterwards.")
 
 
 def lost_command(language: Language, command: str) -> str:
@@ -233,14 +233,14 @@ _COMMANDS: tuple[tuple[str, Text], ...] = (
     ("/new", Text("new session; the old one stays stored")),
     ("/reset", Text("clears the session; `/reset files` deletes the files as well")),
     ("/status", Text("what I am doing")),
-    ("/retry", Text("runs again what did not complete")),
-    ("/continue", Text("goes on with a turn that a limit has ended")),
-    ("/undo", Text("takes the last turn back, with its files")),
+    ("/retry", Text("runs the last unfinished message again")),
+    ("/continue", Text("continues a turn that reached a limit")),
+    ("/undo", Text("undoes the last turn, with its files")),
     ("/memory", Text("what I know about you")),
     ("/recall", Text("finds what was said: `/recall QUERY`")),
-    ("/forget_everything", Text("deletes for good all I know of you")),
+    ("/forget_everything", Text("deletes for good everything I know about you")),
     ("/skills", Text("what I have learned to do")),
-    ("/research", Text("researches a question on the web while we go on")),
+    ("/research", Text("researches a question on the web while we talk")),
     ("/tasks", Text("the tasks in the background; `/stop 7` stops number 7")),
     ("/bots", Text("the bots; `/stop NAME` stops one")),
     ("/bot", Text("a goal for a bot: `/bot NAME GOAL`")),
@@ -255,7 +255,7 @@ _COMMANDS: tuple[tuple[str, Text], ...] = (
     ("/voice", Text("speaks answers as well: `/voice on`, `/voice always`, `/voice off`")),
     (
         "/yes",
-        Text("allows what a turn without you has left undone: `/yes 1`, `/yes 1 no 2`, `/yes 1 always`"),
+        Text("approves pending actions: `/yes 1`; 1 and not 2: `/yes 1 no 2`; 1 each time: `/yes 1 always`"),
     ),
     ("/no", Text("refuses it: `/no 1`")),
     ("/whoami", Text("who you are, your role and your budget")),

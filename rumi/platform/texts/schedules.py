@@ -220,7 +220,7 @@ def schedule_changed(language: Language, id: int, what: str, when: str = "") -> 
     """Say that a schedule was paused, resumed or deleted, or that it fires now."""
     return {
         "pause": gettext(language, "⏸ Schedule {id} is paused.", id=id),
-        "resume": gettext(language, "▶ Schedule {id} goes on: {when}", id=id, when=when),
+        "resume": gettext(language, "▶ Schedule {id} is resumed: {when}", id=id, when=when),
         "run": gettext(language, "⏰ Schedule {id} runs now.", id=id),
         "delete": gettext(language, "🗑 Schedule {id} is deleted.", id=id),
     }[what]
@@ -260,9 +260,7 @@ def zone_is(language: Language, zone: str, now: str = "") -> str:
         return gettext(
             language, "I do not know your time zone. Say it once, for example: /timezone Europe/Madrid"
         )
-    said = gettext(
-        language, "🕰 Your time zone is {zone}. What is scheduled already keeps its own.", zone=zone
-    )
+    said = gettext(language, "🕰 Your time zone is {zone}. Existing schedules keep theirs.", zone=zone)
     offset = "/" not in zone and zone != "UTC"
     return f"{said}\n{gettext(language, 'There it is {now} now.', now=now)}" if offset else said
 
@@ -310,7 +308,7 @@ def schedule_paused(language: Language, id: int, times: int, text: str) -> str:
     return gettext(
         language,
         "⏸ Schedule {id} (“{text}”) failed {times} times in a row and is paused. /schedules resume "
-        "{id} has it go on.",
+        "{id} resumes it.",
         id=id,
         text=shortly(text),
         times=times,
@@ -365,7 +363,7 @@ def schedules_missed(language: Language, rows: Sequence[tuple[int, str, int, str
 
     Each row has a schedule's number and text, the count of missed firings, and the time of the first one.
     """
-    first = gettext(language, "⏰ Missed, because nothing ran or the one before had not ended:")
+    first = gettext(language, "⏰ Missed, because Rumi was not running or the previous run had not ended:")
     lines = [
         ngettext(
             language,

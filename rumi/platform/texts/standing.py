@@ -157,7 +157,7 @@ def ended(language: Language, schedule: int, why: str) -> str:
     reason = {
         "edited": gettext(language, "its text was changed"),
         "owner": gettext(language, "it belongs to somebody else now"),
-        "rights": gettext(language, "who allowed it may not allow it any more"),
+        "rights": gettext(language, "the person who allowed it no longer may"),
         "expired": gettext(language, "its time is over"),
         "revoked": gettext(language, "it was taken back"),
     }[why]

@@ -76,7 +76,7 @@ def how_to_free_space(language: Language, wanted_mb: float, large: Sequence[tupl
     """Say how to free disk space. `large` has a name, a size in MB and a deletion command for each entry."""
     lines = [gettext(language, "Make room: {wanted_mb} MB have to be free.", wanted_mb=f"{wanted_mb:.0f}")]
     if large:
-        lines.append(gettext(language, "What is largest of Rumi's:"))
+        lines.append(gettext(language, "Rumi's largest files:"))
         lines.extend(
             f"  {number(language, size_mb, 1)} MB  {name}\n    {command}" for name, size_mb, command in large
         )

@@ -27,8 +27,8 @@ def tasks_go_on(language: Language, ids: Sequence[int]) -> str:
     """Say which tasks continue after a `/stop`."""
     numbers = ", ".join(map(str, ids))
     if len(ids) == 1:
-        return gettext(language, "Task {numbers} goes on; /stop {numbers} stops it.", numbers=numbers)
-    return gettext(language, "The tasks {numbers} go on; /stop and a number stops one.", numbers=numbers)
+        return gettext(language, "Task {numbers} continues; /stop {numbers} stops it.", numbers=numbers)
+    return gettext(language, "The tasks {numbers} continue; /stop and a number stops one.", numbers=numbers)
 
 
 def task_list(language: Language, rows: Sequence[tuple[int, str, str, str]]) -> str:

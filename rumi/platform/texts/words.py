@@ -86,7 +86,7 @@ _WORDS: Final[Mapping[str, Text]] = {
         # What readers of files and pages, which are processes of their own, could not do.
         Text("it takes too much memory"),
         Text("it is nested too deeply"),
-        Text("it is no picture of a known format"),
+        Text("it is not a picture in a known format"),
         Text("it does not become small enough"),
         # Why a document cannot be read; `rumi.web.readers.pages.documents` says it.
         Text("it is broken"),
@@ -106,7 +106,7 @@ _WORDS: Final[Mapping[str, Text]] = {
         Text("Rumi does not read PowerPoint files of before 2007 (ppt); save it as pptx or PDF"),
         Text("it is an OLE file of no known kind"),
         Text("it is a ZIP archive, not a document"),
-        Text("it is of no format that Rumi reads"),
+        Text("Rumi does not read files of this format"),
         # What trying out a skill found.
         Text("it ended its process (SystemExit)"),
     )

@@ -320,7 +320,7 @@ def _from_host(address: str, image: str, selection: Selection, progress: Progres
     from runner.rootfs import INIT as INIT_PLACE
     from runner.rootfs import RootfsError, build_rootfs, write_tar
 
-    progress(Text("copying this host's own programs"))
+    progress(Text("copying this host's programs"))
     with tempfile.TemporaryDirectory(prefix="rumi-image-") as folder:
         tree, archive = Path(folder, "rootfs"), Path(folder, "rootfs.tar")
         packages = Path(folder, "packages")

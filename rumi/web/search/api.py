@@ -175,7 +175,7 @@ class Api:
             )
         if 300 <= status < 400:
             return FetchError(
-                "{provider} led elsewhere (HTTP {status}), where the key does not go.",
+                "{provider} redirected the request (HTTP {status}). Rumi does not send the key there.",
                 provider=self._provider,
                 status=status,
                 answered=True,

@@ -137,7 +137,7 @@ async def test_a_server_that_floods_us_with_rubbish_is_ended(tmp_path: Path) -> 
     async with house(tmp_path, fake("flood")) as here:
         assert await here.tools() == {}
         (report,) = here.servers.report()
-        assert report["why"] == "The server writes lines that are no messages, so it was ended."
+        assert report["why"] == "The server wrote lines that are not messages, so Rumi ended it."
 
 
 async def test_a_server_that_exits_says_why(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ class House:
         await trio.lowlevel.checkpoint()
         self.looked_at.append(data)
         if not data.startswith(b"\x89PNG"):
-            raise RumiError("it is no picture of a known format")
+            raise RumiError("it is not a picture in a known format")
         return Seen("A picture", (Picture(".pictures/1.png", "image/png", data),))
 
     async def _save_file(self, data: bytes, name: str) -> str:

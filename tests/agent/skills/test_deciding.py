@@ -131,7 +131,7 @@ def test_a_name_that_cannot_be_one_makes_nothing(tmp_path: Path, name: str) -> N
 
 def test_what_is_there_is_not_written_over(tmp_path: Path) -> None:
     create_skill(tmp_path, "a")
-    with pytest.raises(SkillError, match="is there already"):
+    with pytest.raises(SkillError, match="already exists"):
         create_skill(tmp_path, "a")
     with pytest.raises(SkillError, match="at most 1024"):
         create_skill(tmp_path, "b", description="x" * 2000)

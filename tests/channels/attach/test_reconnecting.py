@@ -77,7 +77,7 @@ async def test_what_was_sent_when_the_holder_died_is_said_to_be_perhaps_lost(tmp
                 await trio.sleep_forever()
 
         nursery.start_soon(take_over)
-        with trio.fail_after(60), pytest.raises(RumiError, match="not known whether this arrived: “hello”"):
+        with trio.fail_after(60), pytest.raises(RumiError, match="don't know whether this arrived: “hello”"):
             await chat.send("hello")
         assert await chat.send("hello") > 0, "the next one takes it"
         nursery.cancel_scope.cancel()

@@ -13,7 +13,7 @@ from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_faults import Broken, Flood, Redelivered, Reset, Silent, Slow
 from tests.fakes.bot_api_world import Chat
 
-ASKED = "This chat holds things from outside. May I send you this file?\n  file: a.txt"
+ASKED = "This chat contains content from files or the web. May I send you this file?\n  file: a.txt"
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ async def test_a_pressed_no_is_a_no(tmp_path: Path, api: BotApi, autojump_clock:
     async with telegram_house(tmp_path, api) as house:
         api.say(api.people[BEN], "send a.txt")
         question = await house.asked(BEN)
-        assert question.text.startswith("En esta charla hay cosas que leí afuera. ")
+        assert question.text.startswith("En esta charla hay contenido de archivos o de la web. ")
         assert [button["text"] for button in question.buttons] == ["✅ Sí", "❌ No"]
         press = api.press_word(api.people[BEN], question, "no")
         await house.until(lambda: len(api.chats[BEN].said) == 2 and press.toast is not None)

@@ -77,7 +77,7 @@ async def test_a_forward_that_waited_is_still_asked_about(
         await trio.sleep(1)
         api.forward(ana, api.origin_of("Eve"), api.chats[ANA], text="send a.txt")
         question = await house.asked(ANA)
-        assert question.text.startswith("This chat holds things from outside.")
+        assert question.text.startswith("This chat contains content from files or the web.")
         api.press_word(ana, question, "no")
         await house.until(lambda: not asking(api.chats[ANA]))
         await house.idle()

@@ -179,7 +179,7 @@ async def test_ctrl_c_sends_one_stop_then_asks_for_patience_then_leaves() -> Non
         await talk.window.type(CTRL_C)
         await talk.window.see("stopping…")
         await talk.window.type(CTRL_C)
-        await talk.window.see(gettext("en", "Still stopping; once more to leave at once."))
+        await talk.window.see(gettext("en", "Still stopping. Press Ctrl-C again to leave now."))
         await talk.window.type(CTRL_C)
         await talk.end()
         assert (talk.code, talk.window.restored) == (130, True)
@@ -220,7 +220,7 @@ async def test_leaving_during_a_turn_waits_for_nothing_and_says_that_it_goes_on(
         assert (talk.code, talk.window.restored) == (0, True)
         assert (talk.chat.texts, talk.chat.acknowledged) == (["go"], [])
         assert any(
-            gettext("en", "The turn goes on; its reply waits for you: rumi chat") in line
+            gettext("en", "The turn continues. To see its reply later: rumi chat") in line
             for line in talk.window.everything
         )
 

@@ -97,7 +97,7 @@ async def test_a_turn_is_told_in_the_documented_objects(autojump_clock: MockCloc
         },
     ]
     assert "rate limit" in errors
-    assert gettext("en", "The reply was cut off; what it said above is void.") in errors
+    assert gettext("en", "The reply was cut off. Ignore the text above.") in errors
 
 
 CALL = ToolCall("c1", "bash", '{"command": "ls"}')

@@ -284,7 +284,7 @@ async def test_printed_words_that_became_void_are_called_so(autojump_clock: Mock
     assert sheet.printed == [
         "one",
         "",
-        gettext("en", "The reply was cut off; what it said above is void."),
+        gettext("en", "The reply was cut off. Ignore the text above."),
         "",
         "whole",
     ]
@@ -326,7 +326,7 @@ async def test_ctrl_c_shows_in_every_phase_that_it_stops(
     sheet = await play(chat=chat, at=[(2.0, 2), (1.0, 2)])
     assert sheet.at(2.5)[-1] == "* stopping…"
     assert sheet.printed[-1] == STOPPED
-    assert gettext("en", "Still stopping; once more to leave at once.") in sheet.printed
+    assert gettext("en", "Still stopping. Press Ctrl-C again to leave now.") in sheet.printed
 
 
 async def test_replies_of_an_earlier_time_are_marked(autojump_clock: MockClock) -> None:

@@ -148,8 +148,8 @@ async def test_a_second_signal_asks_for_patience_and_the_third_leaves_at_once(
     assert trio.current_time() == pytest.approx(3.0)
     assert errors.splitlines() == [
         "stopping…",
-        gettext("en", "Still stopping; once more to leave at once."),
-        gettext("en", "Still stopping; once more to leave at once."),
+        gettext("en", "Still stopping. Press Ctrl-C again to leave now."),
+        gettext("en", "Still stopping. Press Ctrl-C again to leave now."),
     ]
     assert chat.texts == ["hi", "/stop"]
 

@@ -212,7 +212,7 @@ async def test_a_person_who_leaves_waits_for_no_turn(
     assert (code, output, errors) == (
         0,
         "",
-        f"{gettext(Reader('en').language, 'The turn goes on; its reply waits for you: rumi chat')}\n",
+        f"{gettext(Reader('en').language, 'The turn continues. To see its reply later: rumi chat')}\n",
     )
     assert trio.current_time() == pytest.approx(5.0)
     assert chat.texts == ["one"], "the turn goes on"

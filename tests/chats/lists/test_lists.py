@@ -82,7 +82,7 @@ async def test_the_button_of_a_removed_item_says_that_it_is_gone(tmp_path: Path)
         assert (await home.ask("/list food tick #1")).endswith("\n\nThat item is no longer on the list.")
         await home.ask("/list food delete")
         assert "That item is no longer on the list." in await home.ask("/list food untick #2")
-        assert "I find no single item for “salt”" in await home.ask("/list food done salt")
+        assert "“salt” matches no item, or several." in await home.ask("/list food done salt")
 
 
 async def test_a_list_is_shown_changed_and_removed_by_commands(
@@ -91,7 +91,7 @@ async def test_a_list_is_shown_changed_and_removed_by_commands(
     async with house(tmp_path, echo) as home:
         assert (await home.ask("/list")).startswith("There are no lists here yet.\n\n`/list shopping` shows")
         assert await home.ask("/list shopping") == (
-            "There is nothing on the list shopping. To begin it: /list shopping milk, bread"
+            "The list shopping is empty. To start it: /list shopping milk, bread"
         )
         assert await home.ask("/list Shopping Milk, *bread*, 1,5 l oil") == (
             "**shopping** · 3 open of 3\n\n- ☐ 1. Milk\n- ☐ 2. \\*bread\\*\n- ☐ 3. 1,5 l oil"
@@ -103,7 +103,7 @@ async def test_a_list_is_shown_changed_and_removed_by_commands(
         assert "2 open of 3" in await home.ask("/list shopping add MILK"), "it is there already"
         assert (await home.ask("/list shopping clear")).endswith("🗑 Removed 1 item: \\*bread\\*")
         assert (await home.ask("/list shopping done 7")).endswith(
-            "❌ I find no single item for “7”. Use its number."
+            "❌ “7” matches no item, or several. Use its number."
         )
         assert "- **shopping** · 2 open of 2" in await home.ask("/list")
         assert (await home.ask("/list shopping delete")).endswith("🗑 Removed 2 items: Milk, 1,5 l oil")

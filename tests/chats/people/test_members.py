@@ -96,7 +96,7 @@ async def test_who_may_not_talk_any_more_is_shown_as_such(tmp_path: Path, autoju
         (GroupSection(), "commands, messages that mention me, and replies to mine"),
         (GroupSection(listen="mention"), "commands, and messages that mention me."),
         (GroupSection(listen="all"), "I answer every message"),
-        (GroupSection(quiet="22:00-07:00"), "From 22:00–07:00 I send nothing here by myself"),
+        (GroupSection(quiet="22:00-07:00"), "From 22:00–07:00 I send nothing here unless you write"),
     ],
     ids=["default", "mention", "all", "quiet"],
 )

@@ -66,7 +66,7 @@ async def test_an_approval_does_not_outlive_the_rights_of_who_gave_it(
     ann = replace(everyone.persons[ANN], rights=MEMBER)
     later = People(everyone.ids, {**everyone.persons, ANN: ann})
     async with briefing(tmp_path, outside, record=BOBS, people=later, add=False) as home:
-        assert "who allowed it may not allow it any more" in await home.next_run()
+        assert "the person who allowed it no longer may" in await home.next_run()
     bob = replace(everyone.persons[BOB], rights=GUEST)
     later = People(everyone.ids, {**everyone.persons, BOB: bob})
     async with briefing(tmp_path, outside, record=BOBS, people=later, add=False) as home:

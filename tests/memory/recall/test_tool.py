@@ -67,7 +67,11 @@ async def test_bad_arguments_are_told_to_the_model(tmp_path: Path) -> None:
     State(tmp_path / "state.db").add_turn("cli", "a", "b")
     for arguments in ({}, {"query": " "}, {"query": 7}, {"query": "x", "since": "soonish"}):
         assert (await called(tmp_path, **arguments))[1] is False
-    assert await called(tmp_path, query="zzz") == ("Nothing of that in earlier conversations.", True, False)
+    assert await called(tmp_path, query="zzz") == (
+        "I found nothing about that in earlier conversations.",
+        True,
+        False,
+    )
 
 
 def test_days_are_whole_days() -> None:
@@ -103,7 +107,7 @@ async def test_days_are_those_of_the_owners_zone(tmp_path: Path, zone: str, day:
             found = (await tool.call({"query": "heron", **days})).content
             assert found.startswith(f"[{day} cli]\n{clock} "), days
         for days in ({"until": before}, {"until": "yesterday"}):
-            assert (await tool.call({"query": "heron", **days})).content.startswith("Nothing of that"), days
+            assert (await tool.call({"query": "heron", **days})).content.startswith("I found nothing"), days
 
 
 async def test_other_processes_name_an_owner(tmp_path: Path) -> None:

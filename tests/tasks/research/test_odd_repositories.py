@@ -177,12 +177,12 @@ async def test_a_head_without_a_branch_takes_another_one_and_says_so(
     for uri, more in (("/r", {}), (str(repo), {"local_allowed": True})):
         async with here.opened(uri, **more) as repository:
             facts = repository.facts()
-            assert f"HEAD names {target}, which does not exist. {taken} is taken instead" in facts
+            assert f"HEAD names {target}, which does not exist, so {taken} is used" in facts
             assert "Default branch: none" in facts
             assert all(name in facts.partition("Branches: ")[2] for name in branches)
             read = await call(repository, "git_show", path="f")
             assert f"1\t{taken.removeprefix('refs/heads/')}" in read.content
-            assert any("is taken instead" in step for step in here.progress)
+            assert any("is used unless" in step for step in here.progress)
 
 
 @pytest.mark.long

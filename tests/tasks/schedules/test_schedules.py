@@ -65,7 +65,7 @@ async def test_a_reminder_says_what_it_understood_and_comes_once_on_time(
     wall = Wall()
     async with house(tmp_path, echo, now=wall, schedule_limits=LIMITS) as home:
         assert await home.ask("/timezone europe/madrid") == (
-            "🕰 Your time zone is Europe/Madrid. What is scheduled already keeps its own."
+            "🕰 Your time zone is Europe/Madrid. Existing schedules keep theirs."
         )
         assert await home.ask("/remind tomorrow 09:00: call the dentist") == (
             "⏰ Reminder 1: Tuesday 24 November 2026, 09:00, Europe/Madrid\n"
@@ -137,7 +137,7 @@ async def test_another_owners_schedules_are_unknown(
             assert await home.ask(f"/schedules {do} 1", chat="tg8") == unknown
         assert await home.ask("/schedules", chat="tg8") == "There are no reminders or schedules."
         assert "paused" in await home.ask("/schedules pause 1", chat="tg7")
-        assert "goes on" in await home.ask("/schedules resume #1", chat="tg7")
+        assert "is resumed" in await home.ask("/schedules resume #1", chat="tg7")
         assert "deleted" in await home.ask("/schedules delete 1", chat="tg7")
 
 
@@ -228,7 +228,7 @@ async def test_what_was_missed_while_down_comes_late_once_or_is_told(
         with home.services.hub.listening("cli") as events:
             await home.inbox.accept("cli", "I am back")
             assert (await next_reply(events)) == "you said I am back"
-            assert (await next_reply(events)).startswith("⏰ Missed, because nothing ran")
+            assert (await next_reply(events)).startswith("⏰ Missed, because Rumi was not running")
             await home.inbox.accept("cli", "and again")
             assert (await next_reply(events)) == "you said and again"
             await trio.sleep(5)
@@ -310,8 +310,7 @@ async def test_a_schedule_whose_work_fails_three_times_pauses_and_says_so(
             for _ in range(3):
                 assert "model did not answer" in await next_reply(events)
             assert await next_reply(events) == (
-                "⏸ Schedule 1 (“work”) failed 3 times in a row and is paused. "
-                "/schedules resume 1 has it go on."
+                "⏸ Schedule 1 (“work”) failed 3 times in a row and is paused. /schedules resume 1 resumes it."
             )
         assert (await home.schedules.show(1, None)).state == "paused"
         await home.schedules.resume(1, None)

@@ -118,7 +118,7 @@ async def test_only_turns_of_schedules_can_end_silently(
     [
         (
             (Reply("", (call("visit", "c1", fails=True),)), NOTHING),
-            "⚠️ This failed on the way:\n- visit: seen",
+            "⚠️ These steps failed:\n- visit: seen",
         ),
         ((Reply("", (call("visit", "c1", fails=True), call("nothing_new", "c2", why="x"))),), "visit: seen"),
         ((Reply("", (call("nothing_new", "c2", why="x"), call("visit", "c1", fails=True))),), "visit: seen"),

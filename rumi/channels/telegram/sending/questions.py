@@ -322,8 +322,7 @@ def _unshown(language: Language) -> MessagePart:
     return MessagePart(
         gettext(
             language,
-            "I can't show you all of what I was going to ask: Telegram does not take the file. So I "
-            "don't ask, and it is not done.",
+            "Telegram refused the file with the whole question, so I can't ask you. I did not do it.",
         ),
         (),
     )

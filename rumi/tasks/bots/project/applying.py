@@ -45,7 +45,9 @@ def apply(project: Project, link: Link, changes: Changes) -> int:
     with folder_lock(project.state):
         now = project.link()
         if now is None or now.token != link.token:
-            raise BotError("The bot has got its project again meanwhile.", "Look at its changes again.")
+            raise BotError(
+                "The bot was given its project again in the meantime.", "Look at its changes again."
+            )
         try:
             with opened(os.open(link.folder, FOLDER)) as top:
                 todo = _still_to_do(top, link.folder, changes)

@@ -208,7 +208,7 @@ class Project:
             with contextlib.ExitStack() as stack:
                 if not link.ready:
                     raise BotError(
-                        "The bot {name} has not got its project yet.",
+                        "The bot {name} does not have its project yet.",
                         "It gets it when it runs.",
                         name=self.name,
                     )

@@ -199,11 +199,9 @@ class Repository:
     def _dangling(self) -> Text:
         named, taken = (one_line(name, 200) for name in (self.refs.dangling, self.refs.head))
         if named == "HEAD":
-            return Text(
-                "HEAD names no branch. {taken} is taken instead, if nothing else is asked.", taken=taken
-            )
+            return Text("HEAD names no branch, so {taken} is used unless you name another one.", taken=taken)
         return Text(
-            "HEAD names {named}, which does not exist. {taken} is taken instead, if nothing else is asked.",
+            "HEAD names {named}, which does not exist, so {taken} is used unless you name another one.",
             named=named,
             taken=taken,
         )

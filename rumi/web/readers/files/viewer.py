@@ -163,7 +163,7 @@ class Viewer:
             WorkspaceError: The workspace has no space for the picture.
         """
         if len(body) > MOST_BYTES or kind_of_file(body[:HEAD_BYTES], "") != "picture":
-            raise ViewRefused("it is no picture of a known format")
+            raise ViewRefused("it is not a picture in a known format")
         async with self._looks.slots:
             heard = await self._looks.look("picture", body)
         return await self._save_picture(chat, heard)

@@ -79,7 +79,7 @@ def text(body: str, kind: str = "plain", charset: str = "utf-8") -> bytes:
             ),
             [
                 "[attachment] año.zip (application/zip, 2 bytes)",
-                "[its content is not in this text: it is of no format that Rumi reads]",
+                "[its content is not in this text: Rumi does not read files of this format]",
             ],
         ),
         (mail("multipart/mixed; boundary=never", b"no parts at all"), ["no parts at all"]),

@@ -115,7 +115,7 @@ def _found(body: bytes, name: str, reading: Reading) -> tuple[str, Lines]:
         return _marked_up(body, reading)
     if ending in (".html", ".htm", ".xhtml"):
         return "html", html_lines(decode(body, markup="html"), reading)
-    raise NoDocumentError("it is of no format that Rumi reads")
+    raise NoDocumentError("Rumi does not read files of this format")
 
 
 def _zipped(body: bytes, reading: Reading) -> tuple[str, Lines]:
