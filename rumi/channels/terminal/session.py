@@ -17,6 +17,7 @@ from rumi.chats.events import (
     Moved,
     Queued,
     Replied,
+    SessionFigures,
     TurnRestarted,
     TurnStarted,
     TurnState,
@@ -92,7 +93,8 @@ class TerminalSession:
 
     `confirming` is the pending question of the turn. `sent` counts the sent messages, `not_taken` counts the
     messages that the chat refused, and `unconfirmed` counts the questions that nobody could answer.
-    `last_answer` is the answer that was shown last.
+    `last_answer` is the answer that was shown last. `figures` describe the chat's session after its last
+    reply; None before the first one.
     """
 
     def __init__(
@@ -107,6 +109,7 @@ class TerminalSession:
         self.view = view
         self.confirming: ConfirmationAsked | None = None
         self.last_answer = ""
+        self.figures: SessionFigures | None = None
         self.not_taken = 0
         self.unconfirmed = 0
         self.sent = 0
@@ -311,6 +314,16 @@ class TerminalSession:
         if isinstance(event.what, TurnStarted | TurnFinished) and self._is_settled(event.turn):
             return
         own = await self._is_own(event)
+        if isinstance(event.what, Replied) and event.what.figures is not None:
+            self.figures = event.what.figures
+            if self.figures.begun and not own and not self._alone:
+                await self.view.notice(
+                    gettext(
+                        self._reader.language,
+                        "Another window switched this chat to session {number}.",
+                        number=self.figures.session,
+                    )
+                )
         if not own and self._alone:
             if isinstance(event.what, TurnFinished | Replied):
                 self._others_interrupted |= event.what.reason == "interrupted"
