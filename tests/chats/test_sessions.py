@@ -133,7 +133,7 @@ async def test_undo_after_reopening_takes_the_chats_last_turn_back(
 async def test_compacting_replaces_the_conversation_by_a_summary_of_what_is_asked_for(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
-    summary = "## Goal\nfruit\n## Done\nnamed many fruits, one after the other\n## Open\nnone"
+    summary = f"## Goal\nfruit\n## Done\n{10 * 'named many fruits, one after another. '}\n## Open\nnone"
     asked: list[str] = []
 
     async def model(request: ModelRequest, emit: Emit) -> Reply:
