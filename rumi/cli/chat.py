@@ -90,15 +90,16 @@ async def _chat(begun: Launch, new: bool, apart: bool, options: dict[str, Any]) 
 
     from rumi.channels.attach.client import OpenRequest
     from rumi.channels.attach.reconnecting import ReconnectingChat
-    from rumi.channels.terminal.options import FileLimits, TerminalOptions
+    from rumi.channels.terminal.options import FileLimits, ModelName, TerminalOptions
     from rumi.channels.terminal.run import run_terminal
     from rumi.cli.control import wait_for_daemon_exit
-    from rumi.models.settings import lacks_key, model_settings_of
+    from rumi.models.settings import lacks_key, model_settings_of, models_to_choose
     from rumi.platform.caller import TERMINAL
     from rumi.platform.config.providers import OFFLINE
     from rumi.platform.texts import operating as operation_texts
 
     home, loaded, language = begun.home, begun.loaded, begun.language
+    terminal_section = loaded.settings.terminal
     files, section = options.pop("files"), loaded.settings.session
     options["limits"] = limits = FileLimits(section.handed_chars, section.file_mb)
     options["workspace"] = str(home.workspaces / begun.chat)
@@ -114,7 +115,8 @@ async def _chat(begun: Launch, new: bool, apart: bool, options: dict[str, Any]) 
     single = options["prompt"] is not None
     marks, must = loaded.marks(), loaded.is_of_this_run("model.default")
     # Without an API key, use the offline model, unless a flag or variable of this run demands a model.
-    without = not must and lacks_key(model_settings_of(loaded, language))
+    model_settings = model_settings_of(loaded, language)
+    without = not must and lacks_key(model_settings)
     model = OFFLINE if without else loaded.settings.model.default
     request = OpenRequest(
         *(begun.chat, person, language, new, model, must, apart, single, marks, str(begun.project)),
@@ -129,6 +131,11 @@ async def _chat(begun: Launch, new: bool, apart: bool, options: dict[str, Any]) 
             language=language,
             history_path=home.terminal_history,
             engine=port.engine,
+            keys=terminal_section.keys,
+            theme=terminal_section.theme,
+            notify=terminal_section.notify,
+            notify_s=terminal_section.notify_s,
+            models=tuple(ModelName(name, said) for name, said in models_to_choose(model_settings).items()),
             **options,
         )
         try:

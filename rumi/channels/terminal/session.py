@@ -148,6 +148,11 @@ class TerminalSession:
         """Return the number of messages that wait for the running turn."""
         return len(self._turn.queued)
 
+    @property
+    def stopping(self) -> bool:
+        """Return True if the person has stopped the running turn, and it has not ended yet."""
+        return self._presses > 0
+
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Show unread earlier replies, then all events, until cancelled.
 

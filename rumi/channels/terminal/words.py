@@ -61,6 +61,25 @@ def commands(language: Language) -> list[tuple[str, str]]:
     return [(name, translate(language, does)) for name, does in _COMMANDS]
 
 
+def keys_of(language: Language, vi: bool) -> list[tuple[str, str]]:
+    """Return the keys of the input line, each with what it does. `vi` selects the keys of vi."""
+    stop = "Ctrl-C" if vi else "Esc, Ctrl-C"
+    table = [
+        ("Enter", Text("send")),
+        ("Alt-Enter, Shift-Enter, Ctrl-J, \\ Enter", Text("start a new line")),
+        (stop, Text("stop the turn")),
+        *([] if vi else [("Esc Esc", Text("edit the last message"))]),
+        ("Ctrl-R, /" if vi else "Ctrl-R", Text("search in earlier messages")),
+        ("Ctrl-G, Ctrl-X Ctrl-E", Text("edit the message in your editor")),
+        ("Ctrl-O", Text("show long outputs whole")),
+        ("Tab", Text("complete a command")),
+        ("Ctrl-Z", Text("suspend; fg continues")),
+        ("Ctrl-D", Text("leave")),
+        *([("Esc", Text("normal mode"))] if vi else []),
+    ]
+    return [(keys, translate(language, does)) for keys, does in table]
+
+
 def help_of_own(language: Language) -> str:
     """Return the help lines of the terminal's own commands."""
     own = [(name, does) for name, does in commands(language) if name.split()[0][1:] not in COMMAND_NAMES]
