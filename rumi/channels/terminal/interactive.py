@@ -17,7 +17,8 @@ from rumi.channels.terminal.own import do_own, is_own
 from rumi.channels.terminal.paint import Painter
 from rumi.channels.terminal.prompt import PromptScreen
 from rumi.channels.terminal.session import INTERRUPTED, TerminalSession
-from rumi.channels.terminal.status_bar import BarPart
+from rumi.channels.terminal.sessions import pick_session
+from rumi.channels.terminal.status_bar import BarPart, context_share, cost_text
 from rumi.channels.terminal.streams import StandardStreams
 from rumi.channels.terminal.words import TYPED_LEAVING, Reader
 from rumi.chats.port import ChatPort
@@ -47,6 +48,8 @@ async def interact(
             BarPart(port.chat, status_bar.CHAT),
             BarPart(view.last_turn, status_bar.LAST_TURN),
             BarPart(queued, status_bar.QUEUED),
+            BarPart(context_share(session.figures), status_bar.CONTEXT),
+            BarPart(cost_text(session.figures), status_bar.COST),
         ]
 
     glance = Glance(
@@ -58,6 +61,7 @@ async def interact(
     view = LiveView(screen, Painter(), reader, prompted=True)
     session = TerminalSession(port, view, reader, yes=options.yes)
     session.attached_names = options.files
+    session.show_past = view.recalled
     # Unbounded: typed lines must never wait, and a person types little.
     send, typed = trio.open_memory_channel[_Input](math.inf)
     async with trio.open_nursery() as nursery:
@@ -115,6 +119,11 @@ async def _serve(
             case Line(text):
                 await view.typed(text)
                 try:
+                    if text.lower() == "/sessions":
+                        number = await pick_session(session.port, screen.pick, reader)
+                        if number is not None:
+                            await session.say(f"/sessions {number}" if number else text)
+                        continue
                     if is_own(text):
                         await do_own(text, session, reader, view.copy, screen.pick, options.models)
                         continue

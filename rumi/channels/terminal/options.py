@@ -32,7 +32,8 @@ class TerminalOptions:
     """Options of a terminal chat.
 
     `prompt` is the text of a single turn, and `attachments` are its attachments; without a prompt the
-    terminal runs a whole chat. `json` prints events as JSON lines. `yes` answers every question with yes.
+    terminal runs a whole chat. `extract` prints only the first code block of the answer. `json` prints events
+    as JSON lines. `yes` answers every question with yes.
     `limits` are those of an `@file` in a typed text. `files` are attached to the first message that a person
     types. `workspace` is the folder of the chat's files. `history_path` is the file of the input history, in
     an existing folder. `engine` is the name of the sandbox engine, only for display. `keys`, `theme`,
@@ -43,6 +44,7 @@ class TerminalOptions:
     prompt: str | None = None
     attachments: tuple[Attachment, ...] = ()
     json: bool = False
+    extract: bool = False
     language: Language = "en"
     yes: bool = False
     limits: FileLimits = DEFAULT_LIMITS

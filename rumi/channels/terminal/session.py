@@ -3,7 +3,7 @@
 import signal
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -110,6 +110,8 @@ class TerminalSession:
         self.confirming: ConfirmationAsked | None = None
         self.last_answer = ""
         self.figures: SessionFigures | None = None
+        self.show_past: Callable[[Sequence[PastTurn]], Awaitable[None]] | None = None
+        """Shows the end of a session that was reopened; None to show nothing."""
         self.not_taken = 0
         self.unconfirmed = 0
         self.sent = 0
@@ -347,6 +349,8 @@ class TerminalSession:
         match event.what:
             case Replied() as reply:
                 await self._reply(event, reply, before)
+                if reply.figures is not None and reply.figures.begun and self.show_past is not None:
+                    await self.show_past(await self.recall())
             case TurnStarted(text):
                 if not own:
                     await self.view.elsewhere(text, self._source(event.what))

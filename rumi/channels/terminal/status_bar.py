@@ -6,6 +6,7 @@ from typing import Final
 
 from rich.cells import cell_len, set_cell_size
 
+from rumi.chats.events import SessionFigures
 from rumi.platform.printable import one_line
 
 MODE: Final = 60
@@ -27,6 +28,21 @@ class BarPart:
 
     text: str
     importance: int
+
+
+def context_share(figures: SessionFigures | None) -> str:
+    """Return the share of the model's context that the next prompt takes; empty if it is unknown."""
+    if figures is None or not (figures.tokens and figures.window):
+        return ""
+    return f"ctx {max(1, round(100 * figures.tokens / figures.window))} %"
+
+
+def cost_text(figures: SessionFigures | None) -> str:
+    """Return the price of the session's turns; empty if no price is known."""
+    if figures is None or not figures.nano:
+        return ""
+    usd = figures.nano / 1_000_000_000
+    return f"{usd:.2f} USD" if usd >= 1 else f"{max(usd, 0.0001):.4f} USD"
 
 
 def fitted(parts: Sequence[BarPart], cells: int) -> str:
