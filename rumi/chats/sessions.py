@@ -53,8 +53,8 @@ async def compact_now(
     """Replace the conversation in prompts by a summary, except a short last exchange; store the summary.
 
     `keep` says what the summary must keep. Without a `model`, only what the program knows exactly replaces
-    the conversation. Return the sizes of the conversation before and after, in tokens; None if there is
-    nothing to replace. On cancellation or an error nothing has changed.
+    the conversation. Return the sizes of the conversation before and after, in tokens; None if that would
+    not make it smaller. On cancellation or an error nothing has changed.
 
     Raises:
         ModelError: the model failed, or took longer than `SUMMARY_S`.
@@ -66,6 +66,7 @@ async def compact_now(
         gone = gone[: len(gone) - len(whole[-1])]
     if not any(entry.message.role != "system" for entry in gone):
         return None
+    kept = entries[len(gone) :]
     if earlier is not None and earlier.gap:
         most = int(prompt_tokens * TRANSCRIPT_SHARE)
         gone = [*await journal.ask(left_out(chat_session.chat, session, most)), *gone]
@@ -79,6 +80,8 @@ async def compact_now(
             summary = await sum_up(model, earlier, gone, prompt_tokens, keep=keep)
         if patience.cancelled_caught:
             raise ModelError("unreachable", "the summary took too long")
+    if _size(summary, kept) >= before:
+        return None  # a short conversation takes fewer tokens than its summary
     stored = await journal.ask(summarize(chat_session.chat, session, summary))
     if stored is None:
         return None

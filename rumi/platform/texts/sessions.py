@@ -148,8 +148,8 @@ def compacted(language: Language, before: int, after: int, *, summarized: bool) 
 
 
 def nothing_to_compact(language: Language) -> str:
-    """Say that the session has no conversation that a summary could replace."""
-    return gettext(language, "There is nothing to compact.")
+    """Say that a summary would make the prompt no smaller."""
+    return gettext(language, "There is nothing to compact: the conversation is short.")
 
 
 def not_compacted(language: Language, why: str) -> str:
