@@ -24,10 +24,20 @@ COPY_S = 300.0
 DATABASES = ("state.db", "memory.db")
 TASKS = "tasks"
 MCP = "mcp"
-FILES = ("config.toml", "skills-trusted.json", "mcp-tools.json", "skills", "prompts", "bots", TASKS, MCP)
+FILES = (
+    "config.toml",
+    "skills-trusted.json",
+    "mcp-tools.json",
+    "skills",
+    "prompts",
+    "templates",
+    "bots",
+    TASKS,
+    MCP,
+)
 KEYS = ".env"
 WORKSPACE = "workspace"
-FOLDERS = ("skills", "prompts", "bots", TASKS, MCP, WORKSPACE)
+FOLDERS = ("skills", "prompts", "templates", "bots", TASKS, MCP, WORKSPACE)
 
 
 class BackupError(RumiError):

@@ -20,7 +20,7 @@ import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import trio
 
@@ -115,6 +115,11 @@ class Offered:
     user: int | None
     until: float
 
+
+PLAIN: Final[frozenset[JobKind]] = frozenset(
+    {"new", "reset", "reopen", "compact", "result", "answer", "undo"}
+)
+"""Kinds of jobs whose reply is no turn's, unless they have asked a question."""
 
 ChatMessage: TypeAlias = Incoming | AnswerQuestion | EndTurn | FilesCame | HandOver
 
@@ -419,6 +424,14 @@ class Chat(Actor[ChatMessage]):
                 self._hear_reset(message, reset_of(rest))
             case "new" | "retry" | "undo":
                 self._offer(self._new_job(name, message, ""))
+            case "compact":
+                self._offer(self._new_job(name, message, rest))
+            case "sessions" if rest:
+                self._offer(self._new_job("reopen", message, rest))
+            case "sessions":
+                self._reply(message, partial(self._worker.sessions, self._language(message)))
+            case "context":
+                self._reply(message, partial(self._worker.context, message, self._language(message)))
             case "continue":
                 self._offer(self._new_job(name, message, message.text))
             case "yes" | "no":
@@ -686,10 +699,12 @@ class Chat(Actor[ChatMessage]):
 
     async def _run_job(self, job: Job) -> Job | None:
         """Run a job, publish its reply, and return the next job, if any."""
+        if job.kind == "compact":
+            self._summing.stop()  # this summary covers more
         done = await self._worker.run_job(job)
         # No await from here until the worker receives again: a message that reacts to this reply finds the
         # worker idle, or busy with the reset that was requested during the turn.
-        plain = job.kind in ("new", "reset", "result", "answer", "undo") and done.finished is None
+        plain = job.kind in PLAIN and done.finished is None
         following = self._job = job.then or self._queue.next(self._context.now())
         if done.replied is None:  # the next process goes on with the job
             self._services.pending.leave_open(self._chat, job.messages)

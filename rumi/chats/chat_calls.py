@@ -15,11 +15,15 @@ from rumi.store.journal.inbox import knows_chat
 from rumi.store.journal.lists import items_of, lists_of
 from rumi.store.journal.reading import list_chats, read_history, search_history
 from rumi.store.journal.records import StoredEntry
+from rumi.store.journal.reopening import list_sessions
 
 PAGE: Final = 200
 """Maximum number of entries in one answer."""
 
 MOST_CHATS: Final = 10_000
+
+MOST_SESSIONS: Final = 200
+"""Maximum number of sessions in one answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,19 @@ class ChatCalls:
         known = await self._known(caller, chat)
         entries = await self.ask(read_history(known, _before(before), PAGE))
         return {"entries": [entry_as_json(entry) for entry in entries]}
+
+    @call("chats.sessions")
+    async def sessions(self, caller: Caller, *, chat: str = "", owner: str = "") -> object:
+        """Return the sessions of a `chat`, or of all chats of an `owner`, the latest first."""
+        if chat:
+            chats = [await self._known(caller, chat)]
+        else:
+            known = await self.ask(list_chats(limit=MOST_CHATS))
+            chats = [one.chat for one in known if self._sees(caller, one.chat)]
+            chats = [one for one in chats if owner in ("", self.ids.owner_of(one))]
+        found = [one for each in chats for one in await self.ask(list_sessions(each, MOST_SESSIONS))]
+        found.sort(key=lambda session: session.at, reverse=True)
+        return [asdict(session) | {"at": utc(session.at)} for session in found[:MOST_SESSIONS]]
 
     @call("chats.lists")
     async def lists(self, caller: Caller, *, chat: str) -> object:

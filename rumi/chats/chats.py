@@ -12,12 +12,13 @@ from rumi.chats.dispatcher import Dispatcher
 from rumi.chats.jobs import EndedBy
 from rumi.chats.recovery import Failed
 from rumi.chats.services import ChatServices
-from rumi.errors import NotServed, RumiError
+from rumi.errors import NotServed, RumiError, UsageError
 from rumi.platform.chat_ids import ChatIds
 from rumi.store.journal.forgetting import delete_chat
 from rumi.store.journal.history import mark_files, new_session
 from rumi.store.journal.inbox import newest_open, open_messages
-from rumi.store.journal.records import Incoming
+from rumi.store.journal.records import Incoming, StoredSession
+from rumi.store.journal.reopening import find_session, list_sessions, reopen_session
 from rumi.store.ownership import partition_of
 
 logger = logging.getLogger(__name__)
@@ -247,12 +248,43 @@ class Chats:
             with suppress(ActorStopped):
                 await actor.tell(EndTurn(by))
 
-    async def begin_session(self, chat: str) -> None:
-        """Begin a new session; the old history stays stored but no longer appears in prompts.
+    async def begin_session(self, chat: str) -> int:
+        """Begin a new session, and return its number; the old history stays stored, but not in prompts.
 
         First, the chat's actor and its job are stopped, because the actor holds the old session in memory.
         """
         await self._chats.stop(chat)
-        await self._services.journal.ask(new_session(chat))
+        session = await self._services.journal.ask(new_session(chat))
         await self._dispatcher.reopen(chat)
         self._services.fact_extraction.session_ended()
+        return session
+
+    async def sessions(self, chat: str, limit: int) -> tuple[StoredSession, ...]:
+        """Return the sessions of a chat that can be reopened, the latest first, and the current one."""
+        return await self._services.journal.ask(list_sessions(chat, limit))
+
+    async def reopen_session(self, chat: str, number: int) -> int:
+        """Continue an earlier session of an idle chat; the current one stays stored. Return the `number`.
+
+        First, the chat's actor is stopped, as in `begin_session`.
+
+        Raises:
+            UsageError: the chat has no such session.
+        """
+        context = self._services.context
+        found = await self._services.journal.ask(find_session(chat, number))
+        if found is None:
+            raise UsageError(
+                "The chat {chat} has no session {number}.",
+                "List them with: rumi chats sessions {chat}",
+                chat=chat,
+                number=number,
+            )
+        if found.current:
+            return number
+        await self._chats.stop(chat)
+        due = context.now() + context.settings.session.ttl_s
+        await self._services.journal.ask(reopen_session(chat, number, due))
+        await self._dispatcher.reopen(chat)
+        self._services.fact_extraction.session_ended()
+        return number

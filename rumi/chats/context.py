@@ -328,12 +328,17 @@ class ChatContext:
 
     async def fit_history(self, chat_session: ChatSession, tools: Sequence[Tool], model: Model) -> None:
         """Cut the history if it would not fit the prompt, because no summary was ready in time."""
-        chat_session.budget = self._history_budget(*self._beginning(chat_session), tools, model)
-        gone = chat_session.budget.too_long(chat_session.entries)
+        gone = self.measure(chat_session, tools, model).too_long(chat_session.entries)
         if gone:
             chat = chat_session.chat
             logger.info("chat %s: %d entries of its history are left out of prompts", chat, len(gone))
             await chat_session.cut(gone)
+
+    def measure(self, chat_session: ChatSession, tools: Sequence[Tool], model: Model) -> HistoryBudget:
+        """Set and return the budget of a session's history, for prompts with these tools."""
+        budget = self._history_budget(*self._beginning(chat_session), tools, model)
+        chat_session.budget = budget
+        return budget
 
     def turn_input(
         self,

@@ -95,6 +95,22 @@ class Queued:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionFigures:
+    """What clients show of a chat's session after a reply.
+
+    `session` is its number. `begun` means that this reply began or reopened it. `tokens` is the estimated
+    size of the next prompt, `window` the size of the model's context; 0 if unknown. `nano` is the price of
+    the session's turns in billionths of a USD, 0 if no price is known.
+    """
+
+    session: int
+    tokens: int = 0
+    window: int = 0
+    nano: int = 0
+    begun: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Replied:
     """The final reply to a message. The reply is already stored in the outbox.
 
@@ -105,7 +121,8 @@ class Replied:
     task's result, which all clients of the chat show; 0 for a reply to a person's message. `schedule` is the
     number of the schedule that created the message; 0 for a person's message. A `silent` reply counts as
     delivered, and clients do not show it: the scheduled work had nothing to tell, and `text` says why.
-    `commands` are those that buttons below the reply send, where a channel has buttons.
+    `commands` are those that buttons below the reply send, where a channel has buttons. `figures` describe
+    the session after a job of the chat; None for other replies, and for a turn with a session of its own.
     """
 
     delivery: int
@@ -116,6 +133,7 @@ class Replied:
     schedule: int = 0
     silent: bool = False
     commands: tuple[str, ...] = ()
+    figures: SessionFigures | None = None
 
     @property
     def with_commands(self) -> str:
@@ -327,7 +345,7 @@ def _without(id: str, calls: Mapping[str, T]) -> dict[str, T]:
 
 # The encoding. Attached clients get all of it; `chat --json`, live events and the audit log some fields.
 
-VERSION: Final = 9
+VERSION: Final = 10
 """Version of the JSON encoding of events.
 
 Increase it when a kind is added or removed, or a field is removed or changes its meaning; not for new fields.
@@ -361,6 +379,7 @@ _PARTS: Final[Mapping[tuple[type[Any], str], type[Any]]] = {
     (ToolFinished, "result"): ToolResult,
     (ToolResult, "trace"): CommandTrace,
     (TurnFinished, "usage"): Usage,
+    (Replied, "figures"): SessionFigures,
     (Used, "usage"): Usage,
 }
 _TUPLES: Final = frozenset({"argv", "commands", "failed", "links", "messages", "shows"})

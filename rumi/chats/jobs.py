@@ -18,7 +18,9 @@ from rumi.platform.texts.questions import Verdict
 from rumi.store.journal.records import Attachment, BrokenTurn, FireOutcome, Incoming
 from rumi.texts import Language
 
-JobKind: TypeAlias = Literal["turn", "retry", "continue", "undo", "new", "reset", "result", "answer"]
+JobKind: TypeAlias = Literal[
+    "turn", "retry", "continue", "undo", "new", "reset", "reopen", "compact", "result", "answer"
+]
 
 
 EndedBy: TypeAlias = Literal["stopped", "interrupted"]
@@ -114,6 +116,8 @@ class Job:
     stopped: bool = False
     began: dict[str, float] = field(default_factory=dict)
     waits_for_yes: bool = False
+    nano: int = 0
+    """The price of the job's model calls so far, in billionths of a USD."""
     outcome: FireOutcome | None = None
     """What the schedule of the message shows about this work; None for what follows from its end."""
 
@@ -125,7 +129,7 @@ class Job:
     @property
     def begins_session(self) -> bool:
         """Return True if the job ends the session; such a job has no turn, unless it asks a question."""
-        return self.kind in ("new", "reset")
+        return self.kind in ("new", "reset", "reopen")
 
     @property
     def messages(self) -> tuple[int, ...]:

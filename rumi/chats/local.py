@@ -16,12 +16,15 @@ from rumi.chats.session import ended
 from rumi.platform.untrusted_text import read_block
 from rumi.store.journal.outbox import mark_acknowledged, undelivered_replies
 from rumi.store.journal.reading import read_history
-from rumi.store.journal.records import Attachment, StoredEntry
+from rumi.store.journal.records import Attachment, StoredEntry, StoredSession
 from rumi.store.journal.transaction import JournalMessage
 from rumi.texts import Language
 
 RECENT: Final = 3
 """Number of past exchanges that an attached client shows."""
+
+MOST_LISTED: Final = 200
+"""Maximum number of sessions from which a client chooses."""
 
 RECENT_ENTRIES: Final = 100
 """Number of history entries to search for these exchanges; a turn with many tool calls has many entries."""
@@ -68,6 +71,10 @@ class LocalChat:
         rows = await self.journal.ask(read_history(self.chat, limit=RECENT_ENTRIES, going_on=True, told=True))
         runs = self.hub.turn(self.chat).turn
         return [exchange for exchange in past_turns_of(rows) if exchange.turn != runs][-RECENT:]
+
+    async def sessions(self) -> list[StoredSession]:
+        """Return the chat's sessions that can be reopened, the latest first, and the current one."""
+        return list(await self.inbox.chats.sessions(self.chat, MOST_LISTED))
 
     async def send(self, text: str, attachments: Sequence[Attachment] = ()) -> int:
         """Store a message or a command, wake the chat, and return its number; see `Inbox.accept`."""

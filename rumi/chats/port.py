@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from rumi.chats.events import ChatEvent, Replied
-from rumi.store.journal.records import Attachment
+from rumi.store.journal.records import Attachment, StoredSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,10 @@ class ChatPort(Protocol):
 
     async def recent(self) -> list[PastTurn]:
         """Return the last exchanges of the current session, without the running turn; oldest first."""
+        ...
+
+    async def sessions(self) -> list[StoredSession]:
+        """Return the chat's sessions that can be reopened, the latest first, and the current one."""
         ...
 
     async def send(self, text: str, attachments: Sequence[Attachment] = ()) -> int:

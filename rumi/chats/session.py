@@ -32,7 +32,8 @@ from rumi.store.journal.history import (
 )
 from rumi.store.journal.inbox import extend_turn, load_chat
 from rumi.store.journal.parked import keep_parked, load_parked
-from rumi.store.journal.records import ChatRecord, HistoryEntry, Parked, Reason, Summary
+from rumi.store.journal.records import ChatRecord, FinalReply, HistoryEntry, Parked, Reason, Summary
+from rumi.store.journal.reopening import reopen_session
 from rumi.store.journal.transaction import JournalMessage
 from rumi.store.steps import Run
 
@@ -162,6 +163,7 @@ class _Held:
     summary: Summary | None
     budget: HistoryBudget | None
     tainted: bool
+    nano: int
 
 
 StartSoon: TypeAlias = Callable[..., None]
@@ -173,7 +175,8 @@ class ChatSession:
     `tainted` is true if the session has seen untrusted content, even if that content has been cut from the
     history. `files_tainted` is true if the chat's files may contain untrusted content, from any session.
     `entries` is the history as prompts show it; `summary` replaces everything before these entries. `budget`
-    is the history budget of the last turn. `turn` is the id of the running turn, empty between turns.
+    is the history budget of the last turn. `nano` is the price of the session's turns so far, in billionths
+    of a USD. `turn` is the id of the running turn, empty between turns.
     `parked` are the tool calls of all sessions that wait for approval. `max_tokens` limits how much of an
     earlier process's session is read; `start_soon` starts tasks of the chat's actor.
     """
@@ -194,6 +197,7 @@ class ChatSession:
         self.budget: HistoryBudget | None = None
         self.tainted = False
         self.files_tainted = False
+        self.nano = 0
         self.parked = ParkedCalls((), self._store_parked)
         self._held: _Held | None = None
         # The turn before each turn that prompts leave out: a summary that ends with one ends there.
@@ -226,7 +230,7 @@ class ChatSession:
         """Read the chat's record from the journal and return it."""
         record = await self._journal.ask(load_chat(self.chat, self._max_tokens, self._max_tokens))
         self.session, self.due, self.entries = record.session, record.due, record.history
-        self.summary = record.summary
+        self.summary, self.nano = record.summary, record.nano
         self.tainted, self.files_tainted = record.tainted, record.files_tainted
         # A yes is valid for one turn, and no turn runs: an allowed call that an earlier process did not make
         # waits for a yes again.
@@ -247,24 +251,52 @@ class ChatSession:
             new_session(self.chat, forget=forget, extract_first=extract_first)
         )
         self.due, self.entries, self.summary, self.tainted = 0.0, (), None, False
-        self.budget = None
+        self.budget, self.nano = None, 0
         self._before_hidden.clear()
         if forget:
             self.parked = ParkedCalls(await self._journal.ask(load_parked(self.chat)), self._store_parked)
 
+    async def reopen(self, number: int, due: float, reply: FinalReply) -> int | None:
+        """Continue the session `number` of the chat, and store the `reply` in the same transaction.
+
+        Return the reply's delivery number; None, without a change, if the session cannot be reopened.
+        """
+        delivery = await self._journal.ask(reopen_session(self.chat, number, due, reply))
+        if delivery is not None:
+            self.budget = None
+            self._before_hidden.clear()
+            await self.load()
+        return delivery
+
+    @property
+    def tokens(self) -> int:
+        """Return the estimated size of the next prompt in tokens; 0 if it was not measured yet."""
+        return 0 if self.budget is None else self.budget.taken + _cost(self.entries)[0]
+
+    @property
+    def apart(self) -> bool:
+        """Return True while a turn runs that has a session of its own."""
+        return self._held is not None
+
     async def step_apart(self) -> None:
         """Suspend the session, and begin a separate history for one turn, which does not read the session."""
         number = await self._journal.ask(session_apart(self.chat))
-        self._held = _Held(self.session, self.due, self.entries, self.summary, self.budget, self.tainted)
+        self._held = self._hold()
         self.session = number
         self.due, self.entries, self.summary, self.budget, self.tainted = 0.0, (), None, None, False
+        self.nano = 0
+
+    def _hold(self) -> _Held:
+        return _Held(
+            *(self.session, self.due, self.entries, self.summary, self.budget, self.tainted, self.nano)
+        )
 
     async def step_into(self, session: int) -> None:
         """Suspend the session, and load another one for a turn that began there, if it is another one."""
         if session == self.session:
             return
         loaded = await self._journal.ask(load_session(self.chat, session, self._max_tokens, self._max_tokens))
-        self._held = _Held(self.session, self.due, self.entries, self.summary, self.budget, self.tainted)
+        self._held = self._hold()
         self.session, self.due, self.budget = session, 0.0, None
         self.summary, self.entries, self.tainted = loaded
 
@@ -274,6 +306,7 @@ class ChatSession:
         if held is not None:
             self.session, self.due, self.entries = held.session, held.due, held.entries
             self.summary, self.budget, self.tainted = held.summary, held.budget, held.tainted
+            self.nano = held.nano
 
     def stand_in(self, session: int, summary: Summary) -> None:
         """Replace the entries that the `summary` covers with this summary."""

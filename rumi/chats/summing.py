@@ -37,19 +37,24 @@ AGAIN_AT = 1.1
 
 
 async def sum_up(
-    model: Model, earlier: Summary | None, entries: Sequence[HistoryEntry], prompt_tokens: int, kept: int = 0
+    model: Model,
+    earlier: Summary | None,
+    entries: Sequence[HistoryEntry],
+    prompt_tokens: int,
+    kept: int = 0,
+    keep: str = "",
 ) -> Summary:
     """Return a summary of these entries and of an `earlier` summary.
 
     `prompt_tokens` is the token budget of a prompt. `kept` is the number of entries that stay of the last
-    turn.
+    turn. `keep` is what the user asks the summary to keep.
 
     Raises:
         ModelError: the model failed.
     """
     messages = [entry.message for entry in entries]
     before = earlier.text if earlier is not None else ""
-    compaction = await compact(model, before, messages, prompt_tokens, cut=kept > 0)
+    compaction = await compact(model, before, messages, prompt_tokens, cut=kept > 0, keep=keep)
     return replace(over(earlier, entries), text=compaction.text, kept=kept)
 
 

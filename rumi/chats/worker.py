@@ -6,6 +6,7 @@ result of a task.
 
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import dropwhile
@@ -49,9 +50,10 @@ from rumi.agent.tools.write_file import WriteFile
 from rumi.agent.turn import run_turn
 from rumi.agent.turn_input import TurnMessage
 from rumi.chats.asking import asking, hear
+from rumi.chats.budgets.amounts import amount_text
 from rumi.chats.commands import FILES, FILES_YES, answer_in, goes_on
 from rumi.chats.context import ChatView
-from rumi.chats.events import Queued, Replied, TurnRestarted, TurnStarted
+from rumi.chats.events import Queued, Replied, SessionFigures, TurnRestarted, TurnStarted
 from rumi.chats.jobs import Asked, Job, JobQueue
 from rumi.chats.recorder.recorder import recorded
 from rumi.chats.resuming import (
@@ -64,17 +66,19 @@ from rumi.chats.resuming import (
     results_of_interrupted,
 )
 from rumi.chats.scheduled_command import command_error, run_command
-from rumi.chats.services import ChatServices, ChatShell
+from rumi.chats.services import ChatServices, ChatShell, CommandReply
 from rumi.chats.session import ChatSession, ending
+from rumi.chats.sessions import MOST_BUTTONS, MOST_LISTED, compact_now, context_use, line_of
 from rumi.chats.standing import StandingAnswers, StandingCalls, waiting_note
 from rumi.chats.surroundings import variables
 from rumi.chats.undoing import Undoing
 from rumi.errors import RumiError
-from rumi.models.model import Message, Model, Waiting
-from rumi.models.token_budget import takes_pictures
+from rumi.models.model import Message, Model, Used, Waiting
+from rumi.models.token_budget import context_of, prompt_share, takes_pictures
 from rumi.platform.texts import models as model_texts
 from rumi.platform.texts import operating as operation_texts
 from rumi.platform.texts import replies as reply_texts
+from rumi.platform.texts import sessions as session_texts
 from rumi.platform.texts import standing as standing_texts
 from rumi.platform.texts import telegram as telegram_texts
 from rumi.platform.texts.questions import Verdict
@@ -99,10 +103,12 @@ from rumi.store.journal.records import (
     FinalReply,
     FireOutcome,
     HistoryEntry,
+    Incoming,
     Reason,
 )
+from rumi.store.journal.reopening import find_session, list_sessions
 from rumi.store.journal.schedules import fired_before, fired_by_hand
-from rumi.texts import Text, gettext, ngettext
+from rumi.texts import Language, Text, gettext, ngettext
 from rumi.web.links import urls_in_words
 from rumi.web.readers.files.viewer import Seen
 
@@ -112,6 +118,9 @@ EXTRACTION_WAIT_S = 10.0
 """Maximum time that the reply to a reset waits for the facts extracted from the session, in seconds."""
 
 DAY_S = 86_400.0
+
+MOST_DIGITS = 9
+"""Longer numbers are no session's."""
 
 MOST_SHOWN = 10
 """Maximum number of files that one turn shows in a channel that sends files."""
@@ -185,6 +194,10 @@ class Worker:
             return await self._reset(job)
         if job.kind == "new":
             return await self._renew(job)
+        if job.kind == "reopen":
+            return await self._reopen(job)
+        if job.kind == "compact":
+            return await self._compact(job)
         if job.kind == "result":
             return await self._bring_result(job)
         if job.kind == "undo":
@@ -213,7 +226,8 @@ class Worker:
             finished = self._cut_short(job, unconfirmed)
         silent = finished.nothing_new and await self._may_be_silent(job, finished)
         reply = self._end(job, finished, silent=silent)
-        replied = await self._settle(reply)
+        self._session.nano += job.nano
+        replied = await self._settle(reply, job)
         if silent:
             self._session.note_silent(job.turn, job.message.schedule, reply.hides)
         if job.message.schedule:
@@ -696,19 +710,21 @@ class Worker:
             silent=silent,
             hides=self._session.silent_before(job.message.schedule) if silent else (),
             outcome=outcome,
+            nano=job.nano,
         )
         if silent:  # nobody would see questions, and their buttons would displace those that people see
             return reply
         schedule, now = job.message.schedule, self._context.now()
         return asking(reply, self._session.parked, job.language, schedule=schedule, now=now)
 
-    async def _settle(self, reply: FinalReply) -> Replied:
+    async def _settle(self, reply: FinalReply, job: Job | None = None) -> Replied:
         # A cancelled turn may have left a write behind; its entry belongs before the final one.
         await self._session.written()
         delivery = await self._services.journal.ask(settle(self._chat, reply))
         self._session.parked.note_asked(reply.asked)
         self._services.noticed(reply.noticed)
-        return Replied(delivery, reply.messages, reply.text, silent=reply.silent)
+        figures = None if job is None else self._figures(job)
+        return Replied(delivery, reply.messages, reply.text, silent=reply.silent, figures=figures)
 
     async def _begin(self, job: Job) -> str | None:
         """Store the beginning of the turn. If there is nothing to run, return the text of the reply."""
@@ -818,6 +834,8 @@ class Worker:
         # their results and before its own.
         if isinstance(event, ToolStarted):
             job.began[event.call.id] = trio.current_time()
+        if isinstance(event, Used):
+            job.nano += event.usage.nano_usd
         if isinstance(event, ToolFinished):
             self._session.tainted |= event.result.tainted
             job.shows.update(dict.fromkeys(event.result.shows))
@@ -851,11 +869,123 @@ class Worker:
 
     async def _renew(self, job: Job) -> Done:
         """Begin a new session; the old one stays stored but no longer appears in prompts."""
+        before = self._session.session
+        found = await self._services.journal.ask(find_session(self._chat, before))
         await self._session.begin_session(forget=False)
         self._services.fact_extraction.session_ended()
         job.sealed = True
-        text = gettext(job.language, "✨ Started a new session. Your earlier conversation is saved.")
-        return Done(await self._settle(FinalReply(job.messages, text)))
+        text = session_texts.renewed(job.language, before if found is not None else 0)
+        return Done(await self._settle(FinalReply(job.messages, text), job))
+
+    async def _reopen(self, job: Job) -> Done:
+        """Continue an earlier session, whose number is the job's text. The current one stays stored.
+
+        One transaction stores the change and the reply, so that a kill leaves both or none.
+        """
+        job.sealed = True
+        ask, language, wanted = self._services.journal.ask, job.language, job.message.text.strip()
+        before = await ask(find_session(self._chat, self._session.session))
+        number = int(wanted) if wanted.isdecimal() and len(wanted) < MOST_DIGITS else 0
+        found = await ask(find_session(self._chat, number))
+        if found is not None and not found.current:
+            zone = await self._context.zone(self._chat)
+            left = 0 if before is None else before.number
+            text = session_texts.reopened(language, line_of(found, zone), left)
+            reply = FinalReply(job.messages, job.final_reply(text))
+            due = self._context.now() + self._context.settings.session.ttl_s
+            delivery = await self._session.reopen(number, due, reply)
+            if delivery is not None:
+                self._services.fact_extraction.session_ended()
+                self._measure(job)
+                return Done(Replied(delivery, reply.messages, reply.text, figures=self._figures(job)))
+        text = session_texts.no_session(language, wanted)
+        if found is not None and found.current:
+            text = session_texts.already_current(language, number)
+        return Done(await self._settle(FinalReply(job.messages, job.final_reply(text)), job))
+
+    async def _compact(self, job: Job) -> Done:
+        """Replace the conversation in prompts by a summary. A `/stop` cancels this, and nothing changes."""
+        job.stage = Text("summarizing the conversation")
+        text = reply_texts.stopped(job.language)
+        with job.scope:
+            await trio.lowlevel.checkpoint()
+            text = await self._compacted(job)
+        job.sealed = True
+        if job.scope.cancelled_caught and job.ended_by == "interrupted":
+            text = reply_texts.lost_command(job.language, "/compact")
+        reply = FinalReply(job.messages, job.final_reply(text), session=self._session.session, nano=job.nano)
+        self._session.nano += job.nano
+        return Done(await self._settle(reply, job))
+
+    async def _compacted(self, job: Job) -> str:
+        language, summarizes = job.language, self._context.sums_up(job.message.model)
+        try:
+            model = self._context.model_of(job.message, language)
+            window = context_of(model, self._context.context_tokens)
+            self._measure(job)
+            sizes = await compact_now(
+                self._session,
+                self._services.journal,
+                model if summarizes else None,
+                prompt_share(window),
+                one_line(job.message.text),
+            )
+        except RumiError as error:
+            return session_texts.not_compacted(language, error_text(language, error))
+        if sizes is None:
+            return session_texts.nothing_to_compact(language)
+        return session_texts.compacted(language, *sizes, summarized=summarizes)
+
+    async def sessions(self, language: Language) -> CommandReply:
+        """Return the list of the chat's sessions, with buttons that reopen the latest ones."""
+        zone = await self._context.zone(self._chat)
+        found = await self._services.journal.ask(list_sessions(self._chat, MOST_LISTED))
+        lines = [line_of(session, zone) for session in found]
+        buttons = [
+            (session_texts.button(language, line), f"/sessions {line.number}")
+            for line in lines
+            if not line.current
+        ]
+        return CommandReply(session_texts.session_list(language, lines), buttons[:MOST_BUTTONS])
+
+    async def context(self, message: Incoming, language: Language) -> str:
+        """Return a table of what fills the context of the next turn."""
+        await trio.lowlevel.checkpoint()
+        try:
+            model = self._context.model_of(message, language)
+        except RumiError as error:
+            return reply_texts.model_failed(language, error_text(language, error))
+        window = context_of(model, self._context.context_tokens)
+        tools = self._all_tools(Job("turn", message, self._context.now(), language))
+        use = context_use(self._session, self._context.instructions, tools, window)
+        cost = amount_text(language, "usd", self._session.nano) if self._session.nano else ""
+        return session_texts.context_table(language, use, window, cost)
+
+    def _all_tools(self, job: Job) -> tuple[Tool, ...]:
+        """Return the tools that a turn of the job's message has."""
+        return self._context.people.tools(job.message, self._tools_for(job))[0]
+
+    def _measure(self, job: Job) -> None:
+        """Estimate the size of the session's next prompt; without a usable model it stays unknown."""
+        with suppress(RumiError):
+            model = self._context.model_of(job.message, job.language)
+            self._context.measure(self._session, self._all_tools(job), model)
+
+    def _figures(self, job: Job) -> SessionFigures | None:
+        """Return what clients show of the session; None for a turn with a session of its own."""
+        if self._session.apart:
+            return None
+        window = 0
+        with suppress(RumiError):
+            model = self._context.model_of(job.message, job.language)
+            window = context_of(model, self._context.context_tokens)
+        return SessionFigures(
+            self._session.session,
+            self._session.tokens,
+            window,
+            self._session.nano,
+            begun=job.begins_session,
+        )
 
     async def _take_back(self, job: Job) -> Done:
         """Undo the last turn.

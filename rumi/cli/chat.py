@@ -1,6 +1,7 @@
 """`rumi chat`."""
 
 import os
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -12,14 +13,39 @@ import click
 from rumi.cli import run_async
 from rumi.cli.daemon import Launch, attached_to_daemon, launch_daemon, say
 from rumi.cli.model_names import model_option
+from rumi.cli.resume import CHOOSE, session_of
+from rumi.errors import UsageError
 from rumi.platform.chat_ids import DEFAULT_CHAT
 from rumi.texts import gettext
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from rumi.channels.attach.client import DaemonGone, OpenRequest, RemoteChat
     from rumi.platform.caller import Caller
     from rumi.platform.config.cascade import Loaded
     from rumi.platform.home import Home
+
+
+TEMPLATE_CHARS = 200
+"""In a list of templates, so many characters of each are shown."""
+
+
+def _complete_template(
+    context: click.Context, parameter: click.Parameter, begun: str
+) -> list["CompletionItem"]:
+    """Return the names of templates that begin with `begun`."""
+    from click.shell_completion import CompletionItem
+
+    from rumi.cli.templates import template_names
+    from rumi.errors import RumiError
+    from rumi.platform.config.files import home_path
+
+    try:
+        names = template_names(home_path(os.environ))
+    except (OSError, RumiError):  # shell completion cannot show an error
+        return []
+    return [CompletionItem(name) for name in names if name.startswith(begun)]
 
 
 @click.command()
@@ -41,7 +67,21 @@ if TYPE_CHECKING:
 @click.option("--chat", "chat_id", metavar="ID", help="Which chat.  [default: cli]")
 @click.option("-c", "--continue", "going_on", is_flag=True, help="With -p: go on with the chat's history.")
 @click.option("--new", is_flag=True, help="Begin a new session; the old history stays stored.")
-@model_option()
+@click.option(
+    "--resume",
+    is_flag=False,
+    flag_value=CHOOSE,
+    metavar="[ID]",
+    help="Reopen an earlier session: its number, or CHAT:NUMBER. Without ID: choose one.",
+)
+@click.option("-t", "--template", metavar="NAME", shell_complete=_complete_template,
+              help="Use a template as the prompt; TEXT or piped text is its $input.")  # fmt: skip
+@click.option("-v", "--value", "values", multiple=True, metavar="NAME=VALUE",
+              help="A variable of the template; may be repeated.")  # fmt: skip
+@click.option("--templates", is_flag=True, help="List the templates; with -t, show one.")
+@click.option("--save", metavar="NAME", help="Store TEXT as a template, and run nothing.")
+@click.option("-x", "--extract", is_flag=True, help="Print only the first code block of the answer.")
+@model_option("-m", "--model")
 @click.option("--sandbox", type=click.Choice(["auto", "docker", "bubblewrap"]), help="Where commands run.")
 @click.option("--yes", is_flag=True, help="Answer confirmations with yes.")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
@@ -53,6 +93,12 @@ def command(
     chat_id: str | None,
     going_on: bool,
     new: bool,
+    resume: str | None,
+    template: str | None,
+    values: tuple[str, ...],
+    templates: bool,
+    save: str | None,
+    extract: bool,
     model: str | None,
     sandbox: str | None,
     yes: bool,
@@ -68,6 +114,8 @@ def command(
     --chat, -c or --new it goes on with that chat's history. @FILE in TEXT or in a typed message hands on a
     file that exists, as -f does: texts as words, pictures and documents as files. TEXT behind the options is
     the same as -p TEXT.
+
+    A template is a text in the folder templates of RUMI_HOME. $name in it is a variable; $$ is a dollar sign.
     """
 
     if text and prompt is not None:
@@ -75,30 +123,94 @@ def command(
 
         raise click.UsageError(tr("There are two texts: one with -p, and one behind the options."))
     prompt = " ".join(text) if text else prompt
+    if templates or save is not None:
+        _see_to_templates(template, save, prompt, as_json=as_json)
+        return
+    prompt = _with_template(template, values, prompt)
+    if extract and prompt is None:
+        raise UsageError("-x needs a prompt.", "Write it after the options, or use -p or -t.")
+    if resume is not None and new:
+        raise UsageError("--resume and --new exclude each other.", "Leave one of them out.")
+    session = 0
+    if resume is not None:
+        found = session_of(resume, chat_id, DEFAULT_CHAT)
+        if found is None:
+            return
+        chat_id, session = found
     flags: dict[str, str | None] = {"model.default": model, "sandbox.backend": sandbox}
     if prompt is not None:  # an argument may be any bytes: treat invalid UTF-8 as in a pipe
         prompt = os.fsencode(prompt).decode("utf-8", "replace")
     options: dict[str, Any] = {"prompt": prompt, "json": as_json, "yes": yes, "files": files}
+    options["extract"] = extract
     apart = prompt is not None and chat_id is None and not going_on and not new
     begun = launch_daemon(chat_id or DEFAULT_CHAT, flags)
-    raise click.exceptions.Exit(run_async(_chat, begun, new, apart, options))
+    raise click.exceptions.Exit(run_async(_chat, begun, new, session, apart, options))
 
 
-async def _chat(begun: Launch, new: bool, apart: bool, options: dict[str, Any]) -> int:
+def _see_to_templates(name: str | None, save: str | None, text: str | None, *, as_json: bool) -> None:
+    """List the templates, show the one of this name, or store a text as the template `save`."""
+    from rumi.cli.printing import echo, echo_json
+    from rumi.cli.speaking import say as say_to_reader
+    from rumi.cli.templates import read_template, template_names, variables_of, write_template
+    from rumi.platform.config.files import home_from
+    from rumi.platform.printable import flat
+
+    home = home_from(os.environ)
+    if save is not None:
+        if text == "-":
+            text = sys.stdin.buffer.read().decode("utf-8", "replace")
+        if not (text or "").strip():
+            raise UsageError("There is no text to store.", "Write: rumi chat --save NAME 'TEXT'")
+        say_to_reader("Stored: {path}", path=write_template(home, save, text or ""))
+        return
+    names = [name] if name is not None else template_names(home)
+    found = [(each, read_template(home, each)) for each in names]
+    if as_json:
+        rows = [{"name": each, "variables": variables_of(each, of), "text": of} for each, of in found]
+        echo_json(rows if name is None else rows[0], indent=2)
+    elif name is not None:
+        echo(found[0][1].rstrip("\n"))
+    elif not found:
+        say_to_reader("There are no templates yet. Write one: rumi chat --save NAME 'TEXT'", err=True)
+    else:
+        width = max(len(each) for each in names)
+        for each, of in found:
+            echo(f"{each:<{width}}  {flat(of)[:TEMPLATE_CHARS]}")
+
+
+def _with_template(name: str | None, values: tuple[str, ...], text: str | None) -> str | None:
+    """Return the prompt: the template of this name with its values, or the text if there is no name."""
+    if name is None:
+        if values:
+            raise UsageError("-v gives a value to a template.", "Name the template with -t.")
+        return text
+    from rumi.channels.terminal.streams import StandardStreams
+    from rumi.cli.templates import filled, read_template, values_in
+    from rumi.platform.config.files import home_from
+
+    template = read_template(home_from(os.environ), name)
+    piped = StandardStreams().input.piped
+    if text == "-":
+        text = None
+    return filled(name, template, values_in(values), text, piped=piped)
+
+
+async def _chat(begun: Launch, new: bool, session: int, apart: bool, options: dict[str, Any]) -> int:
     """Run the terminal on a chat of the daemon and of the daemons after it; return the exit code."""
     import trio
 
     from rumi.channels.attach.client import OpenRequest
     from rumi.channels.attach.reconnecting import ReconnectingChat
-    from rumi.channels.terminal.options import FileLimits, TerminalOptions
+    from rumi.channels.terminal.options import FileLimits, ModelName, TerminalOptions
     from rumi.channels.terminal.run import run_terminal
     from rumi.cli.control import wait_for_daemon_exit
-    from rumi.models.settings import lacks_key, model_settings_of
+    from rumi.models.settings import lacks_key, model_settings_of, models_to_choose
     from rumi.platform.caller import TERMINAL
     from rumi.platform.config.providers import OFFLINE
     from rumi.platform.texts import operating as operation_texts
 
     home, loaded, language = begun.home, begun.loaded, begun.language
+    terminal_section = loaded.settings.terminal
     files, section = options.pop("files"), loaded.settings.session
     options["limits"] = limits = FileLimits(section.handed_chars, section.file_mb)
     options["workspace"] = str(home.workspaces / begun.chat)
@@ -114,11 +226,13 @@ async def _chat(begun: Launch, new: bool, apart: bool, options: dict[str, Any]) 
     single = options["prompt"] is not None
     marks, must = loaded.marks(), loaded.is_of_this_run("model.default")
     # Without an API key, use the offline model, unless a flag or variable of this run demands a model.
-    without = not must and lacks_key(model_settings_of(loaded, language))
+    model_settings = model_settings_of(loaded, language)
+    without = not must and lacks_key(model_settings)
     model = OFFLINE if without else loaded.settings.model.default
     request = OpenRequest(
         *(begun.chat, person, language, new, model, must, apart, single, marks, str(begun.project)),
         tz=os.environ.get("TZ", ""),
+        resume=session,
     )
     chat = ReconnectingChat(begun.chat, language)
     code, failure = 0, None
@@ -129,6 +243,11 @@ async def _chat(begun: Launch, new: bool, apart: bool, options: dict[str, Any]) 
             language=language,
             history_path=home.terminal_history,
             engine=port.engine,
+            keys=terminal_section.keys,
+            theme=terminal_section.theme,
+            notify=terminal_section.notify,
+            notify_s=terminal_section.notify_s,
+            models=tuple(ModelName(name, said) for name, said in models_to_choose(model_settings).items()),
             **options,
         )
         try:
@@ -157,7 +276,7 @@ async def _chat(begun: Launch, new: bool, apart: bool, options: dict[str, Any]) 
                     gettext(language, "The chat goes on · model {model}", model=port.model) if talks else "",
                 )
                 if not talks:
-                    talks, request = True, replace(request, new=False)
+                    talks, request = True, replace(request, new=False, resume=0)
                     await _explain_offline_model(home, loaded, request, port)
                     nursery.start_soon(talk, port)
                 await _first(port.ended, chat.left.wait)

@@ -9,7 +9,7 @@ import click
 from rumi.cli.asking import ask
 from rumi.cli.grouping import Listing
 from rumi.cli.printing import JSON, Styled, cut, echo, echo_json, local_time
-from rumi.cli.speaking import confirms_deletion, say, tr
+from rumi.cli.speaking import confirms_deletion, ntr, say, tr
 from rumi.platform.printable import flat
 
 _ask = partial(ask, "chats")
@@ -70,6 +70,27 @@ def show(chat: str, lines: int, turn: str, session: int | None, as_json: bool) -
         echo(Styled(f"{local_time(entry['time'])}  {who_said(entry)}", bold=True))
         for line in _text(entry).splitlines():
             echo(f"  {line}")
+
+
+@command.command()
+@click.argument("chat")
+@JSON
+def sessions(chat: str, as_json: bool) -> None:
+    """List the sessions of CHAT, the latest first: number, last message, messages, first words.
+
+    rumi --resume CHAT:NUMBER reopens one.
+    """
+    found = _ask("sessions", chat=chat)
+    if as_json:
+        echo_json(found, indent=2)
+        return
+    if not found:
+        say("There are no sessions yet.", err=True)
+    width = max((len(str(each["number"])) for each in found), default=0)
+    for each in found:
+        mark = "*" if each["current"] else " "
+        count = ntr("{count} message", "{count} messages", each["messages"])
+        echo(cut(f"{each['number']:>{width}}{mark} {local_time(each['at'])}  {count}  {flat(each['text'])}"))
 
 
 @command.command()

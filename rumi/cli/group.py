@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from difflib import get_close_matches
+from itertools import takewhile
 
 import click
 
@@ -55,13 +56,33 @@ class LazyGroup(click.Group):
                 formatter.write_dl([(name.ljust(width), summary) for name, (_, summary) in commands.items()])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse `rumi` as `rumi chat`, and `rumi -p …` as `rumi chat -p …`, except for shell completion."""
+        """Parse `rumi` as `rumi chat`, `rumi -p …` and a prompt as arguments of it, except for completion."""
         if ctx.resilient_parsing:
             return super().parse_args(ctx, args)
         at = next((index for index, word in enumerate(args) if word != "--debug"), len(args))
-        if at == len(args) or (args[at].startswith("-") and not self._is_own(ctx, args[at])):
+        option = at < len(args) and args[at].startswith("-")
+        if at == len(args) or (not self._is_own(ctx, args[at]) if option else self._is_prompt(args[at:])):
             args = [*args[:at], "chat", *args[at:]]
         return super().parse_args(ctx, args)
+
+    def _is_prompt(self, words: list[str]) -> bool:
+        """Return True if the arguments are words for the assistant and not a command.
+
+        One argument with a space or a question mark is a prompt. So are several words, unless the first looks
+        like a misspelled command: of two words, or if the second is a subcommand of the command that it
+        resembles. A single word never is: it would be a typo more often than a question.
+        """
+        first = words[0]
+        if first in COMMANDS or first in OLD_NAMES:
+            return False
+        if any(character.isspace() or character in "?¿" for character in first):
+            return True
+        said = list(takewhile(lambda word: not word.startswith("-"), words))
+        meant = next(iter(get_close_matches(first, [*COMMANDS, *OLD_NAMES], n=1)), "")
+        if len(said) < 2 or (meant and len(said) == 2):
+            return False
+        command = self.get_command(click.Context(self), meant) if meant else None
+        return said[1] not in getattr(command, "commands", {})
 
     def _is_own(self, ctx: click.Context, word: str) -> bool:
         """Return True if an option belongs to `rumi` itself.
@@ -95,6 +116,10 @@ class LazyGroup(click.Group):
 
             meant = OLD_NAMES[near[0]].now if near[0] in OLD_NAMES else near[0]
             ctx.fail(tr("No such command {name}. Did you mean {meant}?", name=repr(name), meant=repr(meant)))
+        else:
+            from rumi.cli.speaking import tr
+
+            ctx.fail(tr("No such command {name}. To ask it: rumi -p {name}", name=repr(name)))
         return super().resolve_command(ctx, args)
 
 

@@ -87,6 +87,25 @@ def models_with_pictures(settings: ModelSettings) -> tuple[str, ...]:
     return tuple(name for name in names if name != OFFLINE and model_takes_pictures(name, settings))
 
 
+def models_to_choose(settings: ModelSettings) -> dict[str, str]:
+    """Return the names that a person may want to choose, each with a few words on the model.
+
+    First come the names of the configuration; then the known models of providers whose key is set.
+    """
+    section = settings.section
+    names = dict.fromkeys((section.default, *section.fallbacks), "")
+    names |= {alias: f"= {name}" for alias, name in section.aliases.items()}
+    names |= {f"{CUSTOM}:{name}": server.model for name, server in section.custom.items()}
+    for scheme, provider in PROVIDERS.items():
+        if settings.secrets.keys.get(scheme) is not None:
+            names |= {f"{scheme}:{model.name}": "" for model in provider.models if "*" not in model.name}
+    names[OFFLINE] = ""
+    tokens = {name: known_context(name) for name in names}
+    return {
+        name: said or f"{(tokens[name] or 0) // 1000}k" * bool(tokens[name]) for name, said in names.items()
+    }
+
+
 def context_tokens_of(name: str) -> int:
     """Return a model's context size in tokens, or `UNKNOWN_CONTEXT_TOKENS` if it is not known."""
     return known_context(name) or UNKNOWN_CONTEXT_TOKENS

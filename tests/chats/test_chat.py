@@ -181,7 +181,9 @@ async def test_new_begins_a_session_without_the_history_which_stays_stored(
         await trio.sleep(1)
         assert (await home.ask("/new")).startswith("⏳ Already working")
         await home.ask("/stop")
-        assert (await home.ask("/new")).startswith("✨ Started a new session")
+        assert (await home.ask("/new")).startswith(
+            "✨ Started a new session. Your earlier conversation is saved"
+        )
         assert home.sandboxes.live, "the sandbox and its files go on"
     async with house(tmp_path) as home:
         await home.ask("hello")

@@ -36,6 +36,8 @@ NOW: Final = (
     "words.]"
 )
 
+KEEP: Final = "\n[The user asks you to keep in particular: {keep}]"
+
 AGAIN: Final = (
     "This summary cannot be used: {problem}. Write it again: only the summary of the conversation above, "
     "under the headings ## Goal, ## Done, ## Findings, ## Open, in at most {words} words."

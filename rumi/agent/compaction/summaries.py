@@ -8,6 +8,7 @@ from typing import Final
 from rumi.agent.compaction.form import (
     AGAIN,
     INSTRUCTIONS,
+    KEEP,
     NOW,
     bounded,
     fits,
@@ -57,12 +58,19 @@ class Compaction:
 
 
 async def compact(
-    model: Model, earlier: str, messages: Sequence[Message], prompt_tokens: int, *, cut: bool = False
+    model: Model,
+    earlier: str,
+    messages: Sequence[Message],
+    prompt_tokens: int,
+    *,
+    cut: bool = False,
+    keep: str = "",
 ) -> Compaction:
     """Return the text that replaces these messages and the text of an `earlier` summary.
 
     `prompt_tokens` limits the request, and decides the size of the text. `cut` means that the messages end
     within a turn. A summary that is not usable is requested once more, then replaced by a cut that says so.
+    `keep` is what the user asks the summary to keep, empty if they do not say.
 
     Raises:
         ModelError: the model failed.
@@ -70,7 +78,7 @@ async def compact(
     limit = limit_of(prompt_tokens)
     asking = _Asking(model, limit, messages_tokens(messages) + text_tokens(earlier))
     summary = await asking.summary(
-        _transcript(earlier, messages, int(prompt_tokens * TRANSCRIPT_SHARE), limit)
+        _transcript(earlier, messages, int(prompt_tokens * TRANSCRIPT_SHARE), limit, keep)
     )
     return Compaction(_with_record(summary, earlier, messages, limit, cut=cut), asking.usage)
 
@@ -162,10 +170,12 @@ class _Asking:
         return reply.text.strip()
 
 
-def _transcript(earlier: str, messages: Sequence[Message], max_tokens: int, limit: int) -> str:
+def _transcript(
+    earlier: str, messages: Sequence[Message], max_tokens: int, limit: int, keep: str = ""
+) -> str:
     """Return the conversation as lines; omit its middle if it is too long for one request."""
     first = [f"Earlier summary: {without_record(earlier)}"] if earlier else []
-    last = NOW.format(words=words_of(limit))
+    last = NOW.format(words=words_of(limit)) + (KEEP.format(keep=keep) if keep else "")
     left = max_tokens - sum(map(text_tokens, (*first, last)))
     lines = _all_lines(messages, *ROOMY)
     if sum(text_tokens(line) + 1 for line in lines) > left:

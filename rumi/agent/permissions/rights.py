@@ -112,12 +112,18 @@ def may_do(
     match name:
         case "start" | "help" | "status" | "queue" | "retry" | "continue" | "usage" | "whoami" | "allow":
             return True
+        case "context":
+            return True
         case "stop":
             return not has_handler or rights.leaves_work or rights.may_use("research")
         case "forget_everything":
             return not group or rights.tools is None
         case "people":  # it shows the roles of others
             return rights.tools is None
+        case "sessions":  # without a number, it lists them
+            return rights.changes_files or not (group and rest)
+        case "compact":
+            return rights.changes_files or not group
         case "new" | "reset" | "undo":
             return rights.changes_files or not (group or rest)
         case "voice":

@@ -18,7 +18,7 @@ from rumi.chats.hub import Hub, HubSubscription
 from rumi.chats.port import PastTurn
 from rumi.errors import RumiError, error_of
 from rumi.platform.caller import Caller
-from rumi.store.journal.records import Attachment
+from rumi.store.journal.records import Attachment, StoredSession
 from rumi.texts import Language, Text
 
 logger = logging.getLogger(__name__)
@@ -47,7 +47,8 @@ class DaemonGone(RumiError):
 class OpenRequest:
     """A request to attach to a chat.
 
-    `person` is True if a person uses the client and decides when it detaches. `new` requests a new session.
+    `person` is True if a person uses the client and decides when it detaches. `new` requests a new session,
+    `resume` the session of that number, 0 the current one.
     `model` is the model for the client's messages. If that model cannot be used, the daemon refuses the
     request if `must` is True, and otherwise uses its default model. If `apart` is True, the turn of each
     message has its own history, separate from the chat's session. `single` is True if the client is for one
@@ -69,6 +70,7 @@ class OpenRequest:
     project: str = ""
     tainted: bool = False
     tz: str = ""
+    resume: int = 0
 
 
 class _RemoteEvents:
@@ -264,6 +266,10 @@ class RemoteChat:
     async def recent(self) -> list[PastTurn]:
         """Return the last turns of the current session, oldest first, without a running turn."""
         return [PastTurn(**fields) for fields in (await self._ask("recent"))["exchanges"]]
+
+    async def sessions(self) -> list[StoredSession]:
+        """Return the chat's sessions that can be reopened, the latest first, and the current one."""
+        return [StoredSession(**fields) for fields in (await self._ask("sessions"))["sessions"]]
 
     async def undelivered(self, to: Sequence[int] = ()) -> list[Replied]:
         """Return the unacknowledged replies, oldest first, and all replies `to` the given messages."""

@@ -15,7 +15,7 @@ from rumi.chats.port import ChatPort, ChatSubscription, PastTurn
 from rumi.errors import RumiError
 from rumi.platform.caller import Caller
 from rumi.platform.texts import operating as operation_texts
-from rumi.store.journal.records import Attachment
+from rumi.store.journal.records import Attachment, StoredSession
 from rumi.texts import Language
 
 ACKNOWLEDGED = 64
@@ -138,6 +138,15 @@ class ReconnectingChat:
             port = await self._connected_port()
             try:
                 return await port.recent()
+            except DaemonGone:
+                await self._until_port_changes(port)
+
+    async def sessions(self) -> list[StoredSession]:
+        """Return the chat's sessions that can be reopened, the latest first, and the current one."""
+        while True:
+            port = await self._connected_port()
+            try:
+                return await port.sessions()
             except DaemonGone:
                 await self._until_port_changes(port)
 

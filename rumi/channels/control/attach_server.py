@@ -20,7 +20,7 @@ from rumi.channels.attach.file_upload import MOST_WORDS, words_from_json
 from rumi.channels.attach.wire import Wire, WireClosed
 from rumi.channels.control.server import ControlStream
 from rumi.channels.uploads import LocalUploads
-from rumi.chats.events import VERSION, ChatEvent, Replied, plain, to_json, turn_of
+from rumi.chats.events import VERSION, ChatEvent, Replied, SessionFigures, plain, to_json, turn_of
 from rumi.chats.fact_extraction import FactExtraction
 from rumi.chats.hub import Hub, HubSubscription
 from rumi.chats.inbox import Inbox
@@ -439,15 +439,22 @@ class AttachServer:
         if model is not None:
             other = [key for key in other if key != "model.default"]
         language = opening.language
-        if opening.new and away:
+        if (opening.new or opening.resume) and away:
             raise RumiError(
                 "The worker {unreachable_worker} serves this chat, and cannot be reached from here.",
                 unreachable_worker=away,
             )
-        if opening.new:
+        if opening.new or opening.resume:
             if self._inbox.chats.works(chat):
                 raise RumiError(reply_texts.busy(language))
-            await self._inbox.chats.begin_session(chat)
+            if opening.resume:
+                session = await self._inbox.chats.reopen_session(chat, opening.resume)
+            else:
+                session = await self._inbox.chats.begin_session(chat)
+            # Other windows on the chat are told; nobody else is: this is no reply to a message.
+            figures = SessionFigures(session, begun=True)
+            told = Replied(0, (), "", silent=True, figures=figures)
+            self._hub.publish(ChatEvent(chat, "", time.time(), told))
         # Subscribed before the queries below, so that no event between them and `serve` is lost.
         events = self._hub.subscribe(chat, entering=True)
         local_chat = LocalChat(
@@ -543,6 +550,8 @@ class AttachServer:
                     await wire.send({"done": id, **await self._undelivered(client, to)})
                 case {"do": "recent", "id": id}:
                     await wire.send({"done": id, **await self._recent(chat)})
+                case {"do": "sessions", "id": id}:
+                    await wire.send({"done": id, **await self._sessions(chat)})
                 case {"do": "model", "id": id, "name": str(name)}:
                     await wire.send({"done": id, **await self._use_model(chat, name)})
                 case _:
@@ -587,6 +596,12 @@ class AttachServer:
             return {"exchanges": [asdict(exchange) for exchange in await chat.recent()]}
         except ActorError:
             return {"exchanges": []}
+
+    async def _sessions(self, chat: LocalChat) -> Mapping[str, object]:
+        try:
+            return {"sessions": [asdict(session) for session in await chat.sessions()]}
+        except ActorError:
+            return {"sessions": []}
 
     async def _undelivered(self, client: _AttachedClient, to: Sequence[int]) -> Mapping[str, object]:
         """Return the chat's unread replies, and the replies `to` messages that an earlier process received.

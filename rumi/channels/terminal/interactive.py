@@ -8,14 +8,17 @@ from typing import TypeAlias
 
 import trio
 
+from rumi.channels.terminal import status_bar
 from rumi.channels.terminal.files import handed_files, named_in
-from rumi.channels.terminal.interface import End, Glance, Interrupt, Line, Typed
+from rumi.channels.terminal.interface import End, Glance, Interrupt, Line, Said, Typed, Unfold
 from rumi.channels.terminal.live import LiveView
-from rumi.channels.terminal.options import FileLimits, TerminalOptions
+from rumi.channels.terminal.options import TerminalOptions
 from rumi.channels.terminal.own import do_own, is_own
 from rumi.channels.terminal.paint import Painter
 from rumi.channels.terminal.prompt import PromptScreen
 from rumi.channels.terminal.session import INTERRUPTED, TerminalSession
+from rumi.channels.terminal.sessions import pick_session
+from rumi.channels.terminal.status_bar import BarPart, context_share, cost_text
 from rumi.channels.terminal.streams import StandardStreams
 from rumi.channels.terminal.words import TYPED_LEAVING, Reader
 from rumi.chats.port import ChatPort
@@ -37,20 +40,28 @@ async def interact(
     """
     reader = Reader(options.language, options.workspace)
 
-    def toolbar() -> str:
+    def toolbar() -> list[BarPart]:
         queued = gettext(reader.language, "{count} queued", count=session.queued) if session.queued else ""
-        parts = (port.model, options.engine, port.chat, view.last_turn, queued)
-        return " " + " · ".join(part for part in parts if part)
+        return [
+            BarPart(port.model, status_bar.MODEL),
+            BarPart(options.engine, status_bar.ENGINE),
+            BarPart(port.chat, status_bar.CHAT),
+            BarPart(view.last_turn, status_bar.LAST_TURN),
+            BarPart(queued, status_bar.QUEUED),
+            BarPart(context_share(session.figures), status_bar.CONTEXT),
+            BarPart(cost_text(session.figures), status_bar.COST),
+        ]
 
     glance = Glance(
         toolbar=toolbar,
         asking=lambda: session.confirming is not None,
         working=lambda: session.busy,
     )
-    screen = PromptScreen(streams, reader, options.history_path, glance)
+    screen = PromptScreen(streams, reader, options, glance)
     view = LiveView(screen, Painter(), reader, prompted=True)
     session = TerminalSession(port, view, reader, yes=options.yes)
     session.attached_names = options.files
+    session.show_past = view.recalled
     # Unbounded: typed lines must never wait, and a person types little.
     send, typed = trio.open_memory_channel[_Input](math.inf)
     async with trio.open_nursery() as nursery:
@@ -63,8 +74,8 @@ async def interact(
         )
         await view.recalled(await session.recall())
         await nursery.start(session.run)
-        nursery.start_soon(_forward, signals, send)
-        code = await _serve(session, view, reader, options.limits, typed)
+        nursery.start_soon(_forward, signals, screen, send)
+        code = await _serve(session, view, screen, reader, options, typed)
         with trio.move_on_after(1):
             await view.clear()
         nursery.cancel_scope.cancel()
@@ -79,16 +90,22 @@ class _Leave:
 _Input: TypeAlias = Typed | _Leave
 
 
-async def _forward(signals: AsyncIterator[int], send: trio.MemorySendChannel[_Input]) -> None:
+async def _forward(
+    signals: AsyncIterator[int], screen: PromptScreen, send: trio.MemorySendChannel[_Input]
+) -> None:
     async for number in signals:
+        if number == signal.SIGINT and screen.away:
+            continue  # Ctrl-C in an editor or a pager, which has the terminal
+        screen.dismiss()  # nothing is handled while a picker is open
         send.send_nowait(Interrupt() if number == signal.SIGINT else _Leave())
 
 
 async def _serve(
     session: TerminalSession,
     view: LiveView,
+    screen: PromptScreen,
     reader: Reader,
-    limits: FileLimits,
+    options: TerminalOptions,
     typed: trio.MemoryReceiveChannel[_Input],
 ) -> int:
     """Handle input until the person or a signal ends the chat; return the exit code.
@@ -102,16 +119,27 @@ async def _serve(
             case Line(text):
                 await view.typed(text)
                 try:
+                    if text.lower() == "/sessions":
+                        number = await pick_session(session.port, screen.pick, reader)
+                        if number is not None:
+                            await session.say(f"/sessions {number}" if number else text)
+                        continue
                     if is_own(text):
-                        await do_own(text, session, reader, view.copy)
+                        await do_own(text, session, reader, view.copy, screen.pick, options.models)
                         continue
                     names = (*session.attached_names, *named_in(text))
                     session.attached_names = ()
-                    files = await handed_files(names, limits, reader, view.notice)
+                    files = await handed_files(names, options.limits, reader, view.notice)
                     await session.say(text, files)
                 except RumiError as error:  # not fatal: the person can correct the message and send it again
                     await view.notice(error_text(reader.language, error))
-            case Interrupt(cleared):
+            case Said(text):
+                await view.notice(text)
+            case Unfold():
+                pass
+            case Interrupt(cleared, leaves):
+                if not leaves and session.stopping:
+                    continue  # Esc may be pressed often
                 if not session.busy:
                     if not cleared:
                         await view.notice(gettext(reader.language, "Ctrl-D or exit leaves."))

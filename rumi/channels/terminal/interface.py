@@ -1,7 +1,8 @@
 """The prompt_toolkit layout: live region, input line, completion, key bindings, and the status bar."""
 
 import os
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,31 +12,60 @@ from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
-from prompt_toolkit.filters import Condition, has_focus
+from prompt_toolkit.enums import EditingMode
+from prompt_toolkit.filters import Condition, has_completions, has_focus, vi_insert_mode, vi_navigation_mode
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
-from prompt_toolkit.layout import BufferControl, FormattedTextControl, HSplit, Layout, VerticalAlign, Window
+from prompt_toolkit.key_binding.vi_state import InputMode
+from prompt_toolkit.keys import Keys
+from prompt_toolkit.layout import (
+    BufferControl,
+    ConditionalContainer,
+    FormattedTextControl,
+    HSplit,
+    Layout,
+    VerticalAlign,
+    Window,
+)
 from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.layout.menus import CompletionsMenu
-from prompt_toolkit.styles import Style
-from prompt_toolkit.widgets import SearchToolbar
+from prompt_toolkit.styles import DynamicStyle, Style
 from typing_extensions import override
 
-from rumi.channels.terminal.words import Reader, commands
+from rumi.channels.terminal.choices import Choice, matches
+from rumi.channels.terminal.options import ModelName, TerminalOptions
+from rumi.channels.terminal.pasting import PastedTexts
+from rumi.channels.terminal.picker import Picker, Picking
+from rumi.channels.terminal.status_bar import MODE, BarPart, cut, fitted
+from rumi.channels.terminal.words import Reader, commands, keys_of
 from rumi.texts import gettext
 
 _MAX_INPUT_ROWS = 10
-_STYLE = Style.from_dict(
-    {
-        "prompt": "bold ansicyan",
-        "toolbar": "ansibrightblack",
-        "completion-menu": "noinherit",
-        "completion-menu.completion.current": "noinherit reverse",
-        "completion-menu.meta.completion": "noinherit ansibrightblack",
-        "completion-menu.meta.completion.current": "noinherit reverse",
-    }
-)
+
+_MODEL = "/model "
+
+_ESCAPE_S = 0.1
+"""How long Esc waits for a key: together they are Alt and that key. Terminals send both at once."""
+
+_TWICE_S = 0.8
+"""Maximum time between the two presses of Esc Esc, in seconds."""
+
+
+def _style(prompt: str) -> Style:
+    return Style.from_dict(
+        {
+            "prompt": prompt,
+            "toolbar": "ansibrightblack",
+            "completion-menu": "noinherit",
+            "completion-menu.completion.current": "noinherit reverse",
+            "completion-menu.meta.completion": "noinherit ansibrightblack",
+            "completion-menu.meta.completion.current": "noinherit reverse",
+        }
+    )
+
+
+_ON_DARK, _ON_LIGHT = _style("bold ansicyan"), _style("bold ansiblue")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +77,26 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Interrupt:
-    """A press of Ctrl-C. `cleared` is True if the press cleared text in the input line."""
+    """A press of Ctrl-C, or of Esc during a turn.
+
+    `cleared` is True if the press cleared text in the input line. Repeated presses leave the chat if `leaves`
+    is True.
+    """
 
     cleared: bool = False
+    leaves: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A notice of the input line to the person."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unfold:
+    """A press of Ctrl-O: the person wants to see the folded outputs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +104,15 @@ class End:
     """The end of the input: Ctrl-D was pressed, or the terminal was closed."""
 
 
-Typed: TypeAlias = Line | Interrupt | End
+Typed: TypeAlias = Line | Interrupt | End | Said | Unfold
 
 
 class CommandCompleter(Completer):
-    """Completes chat commands, but only at the beginning of a one-line message."""
+    """Completes chat commands and names of models, but only at the beginning of a one-line message."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: Reader, models: Sequence[ModelName] = ()) -> None:
         self._reader = reader
+        self._models = models
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         """Yield the commands that begin with the text before the cursor."""
@@ -74,6 +122,12 @@ class CommandCompleter(Completer):
         for command, meaning in commands(self._reader.language):
             if command.startswith(before.lower()) and command != before:
                 yield Completion(command, start_position=-len(before), display_meta=meaning)
+        if before.lower().startswith(_MODEL):
+            typed = before[len(_MODEL) :]
+            for place in matches(typed.casefold(), [model.name.casefold() for model in self._models]):
+                model = self._models[place]
+                if model.name != typed:
+                    yield Completion(model.name, start_position=-len(typed), display_meta=model.detail)
 
 
 def open_history(path: Path | None) -> History:
@@ -104,58 +158,104 @@ class Glance:
     """Functions with which the interface reads the session's state while it draws.
 
     The functions are called in the interface's thread, so they must not change anything. `toolbar` returns
-    the text of the status bar. `asking` returns True if a question to the user is pending. `working` returns
+    the parts of the status bar. `asking` returns True if a question to the user is pending. `working` returns
     True if Ctrl-C stops the turn instead of clearing the input line.
     """
 
-    toolbar: Callable[[], str]
+    toolbar: Callable[[], Sequence[BarPart]]
     asking: Callable[[], bool]
     working: Callable[[], bool]
 
 
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """What gives the terminal to something else for a while.
+
+    `suspend` stops this process, as a shell expects of Ctrl-Z. `edit` opens the person's editor on a text,
+    and calls its second argument with the new text if the editor ends well.
+    """
+
+    suspend: Callable[[], None]
+    edit: Callable[[str, Callable[[str], None]], None]
+
+
+class _App(Application[None]):
+    """An application in which Esc alone takes effect soon, and other sequences can be typed slowly."""
+
+    @property
+    def timeoutlen(self) -> float:
+        """How long the keys that were pressed wait for more, in seconds."""
+        pressed = self.key_processor.key_buffer
+        return _ESCAPE_S if pressed and pressed[0].key == Keys.Escape else 1.0
+
+    @timeoutlen.setter
+    def timeoutlen(self, value: float) -> None:
+        return  # the default of prompt_toolkit
+
+
 class Interface:
-    """The input line, below the lines of `live`. Calls `post` with typed input, and `suspend` on Ctrl-Z."""
+    """The input line, below the lines of `live`. Calls `post` with typed input.
+
+    `light` is True if the terminal has a light background.
+    """
 
     def __init__(
         self,
         reader: Reader,
-        history_path: Path | None,
+        options: TerminalOptions,
         glance: Glance,
         post: Callable[[Typed], None],
-        suspend: Callable[[], None],
+        aside: Aside,
     ) -> None:
         self.live: list[str] = []
+        self.light = False
+        self.picker = Picker(reader)
         self._reader = reader
-        self._history_path = history_path
+        self._options = options
         self._glance = glance
         self._post = post
-        self._suspend = suspend
+        self._aside = aside
+        self._pasted = PastedTexts(reader)
+        self._helping = False
+        self._last_sent = ""
+        self._escaped_at = -_TWICE_S
 
     def application(self) -> Application[None]:
         """Return a new prompt_toolkit application, for one run."""
         buffer = Buffer(
             multiline=True,
-            history=open_history(self._history_path),
-            completer=CommandCompleter(self._reader),
+            history=open_history(self._options.history_path),
+            completer=CommandCompleter(self._reader, self._options.models),
             complete_while_typing=True,
         )
-        search = SearchToolbar()
         entry = Window(
-            BufferControl(buffer, search_buffer_control=search.control),
+            BufferControl(buffer),
             height=lambda: Dimension(min=1, max=_MAX_INPUT_ROWS),
             wrap_lines=True,
             dont_extend_height=True,
             get_line_prefix=self._prefix,
         )
 
+        def help_lines() -> list[str]:
+            if not self._helping:
+                return []
+            size = app.output.get_size()
+            table = keys_of(self._reader.language, self._vi)
+            width = max(len(keys) for keys, _ in table)
+            lines = [cut(f"  {keys:<{width}}  {does}", size.columns - 1) for keys, does in table]
+            return lines[: max(0, size.rows - 3)]
+
         def visible() -> list[str]:
             # Cut at the upper end, so that the input line always fits on the screen.
-            taken = min(_MAX_INPUT_ROWS, buffer.document.line_count) + 2
+            taken = min(_MAX_INPUT_ROWS, buffer.document.line_count) + 2 + len(help_lines())
+            if self.picker.opened():
+                taken = self.picker.rows + 1
             free_rows = app.output.get_size().rows - taken
-            return self.live[max(0, len(self.live) - free_rows) :]
+            return self.live[max(0, len(self.live) - free_rows) :] if free_rows > 0 else []
 
         def toolbar() -> StyleAndTextTuples:
-            return [("class:toolbar", self._glance.toolbar()[: max(0, app.output.get_size().columns - 1)])]
+            parts = [BarPart(self._mode(app), MODE), *self._glance.toolbar()]
+            return [("class:toolbar", fitted(parts, max(0, app.output.get_size().columns - 1)))]
 
         interface = HSplit(
             [
@@ -164,21 +264,44 @@ class Interface:
                     height=lambda: Dimension.exact(len(visible())),
                     dont_extend_height=True,
                 ),
-                entry,
-                search,
+                ConditionalContainer(entry, ~self.picker.opened),
+                self.picker.container,
                 CompletionsMenu(max_height=6, extra_filter=has_focus(buffer)),
+                Window(
+                    FormattedTextControl(lambda: [("class:toolbar", "\n".join(help_lines()))]),
+                    height=lambda: Dimension.exact(len(help_lines())),
+                    dont_extend_height=True,
+                ),
                 Window(FormattedTextControl(toolbar), height=1, dont_extend_height=True),
             ],
             align=VerticalAlign.TOP,
         )
-        app: Application[None] = Application(
+        app = _App(
             layout=Layout(interface, focused_element=entry),
             key_bindings=self._keys(buffer),
-            style=_STYLE,
+            style=DynamicStyle(lambda: _ON_LIGHT if self.light else _ON_DARK),
+            editing_mode=EditingMode.VI if self._vi else EditingMode.EMACS,
             erase_when_done=True,
             terminal_size_polling_interval=0.2,  # this thread is not the main thread, which gets SIGWINCH
         )
+        app.ttimeoutlen = 0.05  # an escape sequence of a key comes at once, also over a slow connection
+
+        def close_help(_: object) -> None:
+            self._helping = False
+
+        app.key_processor.before_key_press += close_help
         return app
+
+    @property
+    def _vi(self) -> bool:
+        return self._options.keys == "vi"
+
+    def _mode(self, app: Application[None]) -> str:
+        if not self._vi:
+            return ""
+        modes = {InputMode.NAVIGATION: "NORMAL", InputMode.REPLACE: "REPLACE"}
+        mode = modes.get(app.vi_state.input_mode, "INSERT")
+        return "VISUAL" if app.current_buffer.selection_state is not None else mode
 
     def _prefix(self, line: int, wrapped: int) -> StyleAndTextTuples:
         if line or wrapped:
@@ -190,18 +313,36 @@ class Interface:
         keys = KeyBindings()
         typing = has_focus(buffer)
         empty = Condition(lambda: not buffer.text)
+        emacs = Condition(lambda: not self._vi)
+
+        def put(text: str) -> None:
+            buffer.set_document(Document(text), bypass_readonly=True)
 
         @keys.add("enter", filter=typing)
         def _send(event: KeyPressEvent) -> None:
-            text = buffer.text.strip()
+            document = buffer.document
+            line = document.current_line
+            if document.is_cursor_at_the_end_of_line and (len(line) - len(line.rstrip("\\"))) % 2:
+                buffer.delete_before_cursor()
+                buffer.insert_text("\n")
+                return
+            text = self._pasted.whole(buffer.text).strip()
             if text:
-                buffer.append_to_history()
+                if [*buffer.history.get_strings()][-1:] != [text]:
+                    buffer.history.append_string(text)
+                self._last_sent = text
                 self._post(Line(text))
+            self._pasted.forget()
             buffer.reset()
 
         @keys.add("escape", "enter", filter=typing)
+        @keys.add("c-j", filter=typing)
         def _new_line(event: KeyPressEvent) -> None:
             buffer.insert_text("\n")
+
+        @keys.add("<bracketed-paste>", filter=typing)
+        def _paste(event: KeyPressEvent) -> None:
+            buffer.insert_text(self._pasted.fold(event.data))
 
         @keys.add("c-c", filter=typing)
         def _interrupt(event: KeyPressEvent) -> None:
@@ -209,7 +350,71 @@ class Interface:
                 self._post(Interrupt())
             else:
                 self._post(Interrupt(cleared=bool(buffer.text)))
+                self._pasted.forget()
                 buffer.reset()
+
+        @keys.add("escape", filter=typing & emacs)
+        def _escape(event: KeyPressEvent) -> None:
+            last, self._escaped_at = self._escaped_at, -_TWICE_S
+            if buffer.complete_state is not None:
+                buffer.cancel_completion()
+            elif self._glance.working():
+                self._post(Interrupt(leaves=False))
+            elif time.monotonic() - last < _TWICE_S:
+                edit_last()
+            else:
+                self._escaped_at = time.monotonic()
+
+        @keys.add("escape", "escape", filter=typing & emacs & ~has_completions)
+        def _escape_twice(event: KeyPressEvent) -> None:
+            if self._glance.working():
+                self._post(Interrupt(leaves=False))
+            else:
+                edit_last()
+
+        def edit_last() -> None:
+            last = self._last_sent or next(reversed([*buffer.history.get_strings()]), "")
+            if last and not buffer.text:
+                put(self._pasted.fold(last))
+                self._post(
+                    Said(
+                        gettext(
+                            self._reader.language,
+                            "Enter sends it as a new message; /undo takes the last turn back.",
+                        )
+                    )
+                )
+
+        @keys.add("c-r", filter=typing)
+        @keys.add("/", filter=typing & vi_navigation_mode)
+        def _search(event: KeyPressEvent) -> None:
+            past = dict.fromkeys(reversed([*buffer.history.get_strings()]))
+
+            def chosen(text: str | None) -> None:
+                if text is not None:
+                    put(self._pasted.fold(text))
+                    event.app.vi_state.input_mode = InputMode.INSERT
+
+            self.picker.open(
+                Picking(
+                    gettext(self._reader.language, "Earlier messages"),
+                    [Choice(text, text) for text in past],
+                    chosen,
+                )
+            )
+
+        @keys.add("c-g", filter=typing)
+        @keys.add("c-x", "c-e", filter=typing)
+        def _edit(event: KeyPressEvent) -> None:
+            self._aside.edit(self._pasted.whole(buffer.text), lambda text: put(self._pasted.fold(text)))
+
+        @keys.add("c-o", filter=typing)
+        def _unfold(event: KeyPressEvent) -> None:
+            self._post(Unfold())
+
+        @keys.add("?", filter=typing & empty & (emacs | vi_insert_mode | vi_navigation_mode))
+        def _help(event: KeyPressEvent) -> None:
+            self._helping = True
 
         @keys.add("c-d", filter=typing & empty)
         def _end(event: KeyPressEvent) -> None:
@@ -217,6 +422,6 @@ class Interface:
 
         @keys.add("c-z")
         def _put_aside(event: KeyPressEvent) -> None:
-            self._suspend()
+            self._aside.suspend()
 
         return keys

@@ -25,6 +25,7 @@ Every object has `event`, `chat`, `turn` (empty outside of turns) and `time` (RF
 """
 
 import json
+from dataclasses import asdict
 
 from rumi.agent.events import ConfirmationAsked, ConfirmationEnded, ToolFinished, TurnFinished
 from rumi.channels.terminal.session import Settled
@@ -79,9 +80,15 @@ def printed(event: ChatEvent) -> dict[str, object] | None:
 
 
 class JsonView:
-    """Prints events on `output`, one JSON object per line; notices go to `errors` as text."""
+    """Prints events on `output`, one JSON object per line; notices go to `errors` as text.
 
-    def __init__(self, output: Writer, errors: Writer, reader: Reader) -> None:
+    With `extract`, the end of a turn has the field `code`: the first code block of the answer, or null. Then
+    `missing` is True after an answer without one.
+    """
+
+    def __init__(self, output: Writer, errors: Writer, reader: Reader, *, extract: bool = False) -> None:
+        self.missing = False
+        self._extract = extract
         self._output = output
         self._errors = errors
         self._reader = reader
@@ -95,6 +102,12 @@ class JsonView:
         if fields is not None:
             if isinstance(event.what, TurnFinished) and self._not_done:
                 fields["not_done"], self._not_done = self._not_done, []
+            if isinstance(event.what, TurnFinished) and self._extract:
+                from rumi.channels.terminal.code_blocks import first_block
+
+                block = first_block(event.what.answer)
+                fields["code"] = None if block is None else asdict(block)
+                self.missing = block is None
             await self._output.write(encode(fields) + "\n")
         elif isinstance(event.what, Waiting):
             wait = event.what

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from rumi.store.journal.records import Attachment
 from rumi.texts import Language
@@ -16,6 +16,14 @@ class FileLimits:
     megabytes: int = 50
 
 
+@dataclass(frozen=True, slots=True)
+class ModelName:
+    """A model that the person may choose: its name or alias, and what it is."""
+
+    name: str
+    detail: str = ""
+
+
 DEFAULT_LIMITS: Final = FileLimits()
 
 
@@ -24,15 +32,19 @@ class TerminalOptions:
     """Options of a terminal chat.
 
     `prompt` is the text of a single turn, and `attachments` are its attachments; without a prompt the
-    terminal runs a whole chat. `json` prints events as JSON lines. `yes` answers every question with yes.
+    terminal runs a whole chat. `extract` prints only the first code block of the answer. `json` prints events
+    as JSON lines. `yes` answers every question with yes.
     `limits` are those of an `@file` in a typed text. `files` are attached to the first message that a person
     types. `workspace` is the folder of the chat's files. `history_path` is the file of the input history, in
-    an existing folder. `engine` is the name of the sandbox engine, only for display.
+    an existing folder. `engine` is the name of the sandbox engine, only for display. `keys`, `theme`,
+    `notify` and `notify_s` are those of `[terminal]` in the configuration. `models` are the models to choose
+    from.
     """
 
     prompt: str | None = None
     attachments: tuple[Attachment, ...] = ()
     json: bool = False
+    extract: bool = False
     language: Language = "en"
     yes: bool = False
     limits: FileLimits = DEFAULT_LIMITS
@@ -40,3 +52,8 @@ class TerminalOptions:
     workspace: str = ""
     history_path: Path | None = None
     engine: str = ""
+    keys: Literal["emacs", "vi"] = "emacs"
+    theme: Literal["auto", "light", "dark"] = "auto"
+    notify: Literal["auto", "bell", "desktop", "off"] = "auto"
+    notify_s: float = 10
+    models: tuple[ModelName, ...] = ()

@@ -2,13 +2,17 @@
 
 import base64
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from difflib import get_close_matches
 from typing import Final
 
+from rumi.channels.terminal.choices import Choice, Pick
+from rumi.channels.terminal.options import ModelName
 from rumi.channels.terminal.session import Settled, TerminalSession
 from rumi.channels.terminal.words import Reader
 from rumi.chats.events import ChatEvent, Replied
-from rumi.errors import UsageError
+from rumi.chats.port import ChatPort
+from rumi.errors import RumiError, UsageError
 from rumi.texts import gettext
 
 OWN: Final = ("/copy", "/model")
@@ -36,10 +40,13 @@ async def do_own(
     session: TerminalSession,
     reader: Reader,
     copy: Callable[[str, str], Awaitable[None]] | None = None,
+    pick: Pick | None = None,
+    models: Sequence[ModelName] = (),
 ) -> None:
     """Execute a command of the terminal.
 
     `copy` writes a control sequence and a notice to the terminal; it is None if the output is not a terminal.
+    `pick` lets the person choose one of `models`; it is None if there is no input line.
 
     Raises:
         RumiError: the command failed.
@@ -47,8 +54,14 @@ async def do_own(
     command, *rest = text.split(maxsplit=1)
     port = session.port
     if command.lower() == "/model":
+        if not rest and pick is not None and models:
+            choices = [Choice(one.name, one.name, one.detail, one.name == port.model) for one in models]
+            chosen = await pick(gettext(reader.language, "Model of this window"), choices)
+            if chosen is None:
+                return
+            rest = [chosen]
         if rest:
-            await port.use_model(rest[0])
+            await _use(port, rest[0], models)
         said = (
             gettext(reader.language, "From this window's next message on: {model}", model=port.model)
             if rest
@@ -77,3 +90,19 @@ async def do_own(
             )
         )
         await copy(sequence, said)
+
+
+async def _use(port: ChatPort, name: str, models: Sequence[ModelName]) -> None:
+    """Change the model; if that fails, name the configured model that is most similar.
+
+    Raises:
+        RumiError: the model cannot be used.
+    """
+    try:
+        await port.use_model(name)
+    except RumiError as error:
+        names = {model.name.lower(): model.name for model in models}
+        near = get_close_matches(name.lower(), names, n=1)
+        if not near:
+            raise
+        raise UsageError(error.message, "Did you mean {meant}?", meant=names[near[0]]) from error

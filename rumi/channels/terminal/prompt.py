@@ -10,26 +10,40 @@ import os
 import signal
 import termios
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import trio
 from prompt_toolkit.application import Application, create_app_session, in_terminal
 from prompt_toolkit.data_structures import Size
-from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 
-from rumi.channels.terminal.interface import End, Glance, Interface, Typed
+from rumi.channels.terminal.choices import Choice
+from rumi.channels.terminal.interface import Aside, End, Glance, Interface, Said, Typed
+from rumi.channels.terminal.keyboard import (
+    EXTENDED,
+    Keyboard,
+    Light,
+    asking,
+    is_light_by_environment,
+    resetting,
+)
+from rumi.channels.terminal.options import TerminalOptions
+from rumi.channels.terminal.picker import Picking
 from rumi.channels.terminal.screen import BEGIN, END
 from rumi.channels.terminal.streams import OutputClosedError, StandardStreams
 from rumi.channels.terminal.words import Reader
 
 _CLOSING_S = 2.0
 """Maximum time for the thread to restore the terminal and end, in seconds."""
+
+_ANSWER_S = 0.3
+"""Maximum time from the start until the terminal has answered what it is, in seconds. An answer that comes
+after the end would appear in the shell."""
 
 
 @dataclass(slots=True, eq=False)
@@ -40,25 +54,78 @@ class _Drawing:
     drawn: bool = False
 
 
+@dataclass(slots=True, eq=False)
+class _Request:
+    """A pending call that gives the terminal, or the place of the input line, to something else.
+
+    `run` is called in the thread. `over` is set when the call ends, and then `value` is its result.
+    """
+
+    run: "Callable[[_Thread, _Request], None]"
+    over: trio.Event = field(default_factory=trio.Event)
+    value: str | None = None
+
+
+@dataclass(slots=True)
+class _Thread:
+    """What exists only while the thread runs, and is used only there."""
+
+    app: Application[None]
+    interface: Interface
+    keyboard: Keyboard
+    post: Callable[[Typed], None]
+    token: trio.lowlevel.TrioToken
+    extended: bool = False
+    answered: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def resolve(self, request: _Request, value: str | None) -> None:
+        """End a request, and wake its task."""
+        request.value = value
+        with suppress(trio.RunFinishedError):
+            self.token.run_sync_soon(request.over.set)
+
+
 class PromptScreen:
-    """A `Screen` with an input line. `run` must be running; it sends the input to its channel."""
+    """A `Screen` with an input line. `run` must be running; it sends the input to its channel.
+
+    `light` is True if the terminal has a light background. While `away` is True, another program has the
+    terminal, such as an editor.
+    """
 
     def __init__(
-        self, streams: StandardStreams, reader: Reader, history_path: Path | None, glance: Glance
+        self, streams: StandardStreams, reader: Reader, options: TerminalOptions, glance: Glance
     ) -> None:
+        self.light = options.theme == "light" or (
+            options.theme == "auto" and bool(is_light_by_environment(os.environ))
+        )
         self._streams = streams
         self._reader = reader
-        self._history_path = history_path
+        self._options = options
         self._glance = glance
-        self._lock = threading.Lock()  # guards the next three, which both threads use, and `_ended`
+        self._lock = threading.Lock()  # guards what both threads use: the next five, and `_ended`
         self._above: list[str] = []
         self._live: list[str] = []
         self._drawings: list[_Drawing] = []
+        self._requests: list[_Request] = []
+        self._sequences = ""
+        self._open: set[_Request] = set()  # the requests that are shown; only of the thread
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake: asyncio.Event | None = None
+        self._closing: asyncio.Event | None = None
+        self._keyboard: Keyboard | None = None
         self._suspended = False
         self._before: list[Any] = []  # the terminal's modes
         self._ended = False
+
+    @property
+    def away(self) -> bool:
+        """Return True while another program has the terminal."""
+        return self._suspended
+
+    @property
+    def focused(self) -> bool | None:
+        """Return whether the terminal's window has the focus; None if the terminal has not said so."""
+        return None if self._keyboard is None else self._keyboard.focused
 
     def size(self) -> tuple[int, int]:
         """Return the current numbers of columns and rows."""
@@ -83,6 +150,70 @@ class PromptScreen:
         await drawing.over.wait()
         if not drawing.drawn:
             raise OutputClosedError
+
+    def send(self, sequence: str) -> None:
+        """Send a control sequence that moves nothing, such as a bell, with the next drawing."""
+        with self._lock:
+            self._sequences += sequence
+        self._poke()
+
+    async def pick(self, title: str, choices: Sequence[Choice], filter: str = "") -> str | None:
+        """Let the person choose; return the value of the choice, or None if they leave the picker.
+
+        `filter` is the initial text of the picker's filter. If this call is cancelled, the picker closes.
+
+        Raises:
+            OutputClosedError: the interface has ended.
+        """
+
+        def show(thread: _Thread, request: _Request) -> None:
+            def chosen(value: str | None) -> None:
+                self._open.discard(request)
+                thread.resolve(request, value)
+
+            self._open.add(request)
+            thread.interface.picker.open(Picking(title, choices, chosen, filter))
+
+        return await self._requested(show)
+
+    def dismiss(self) -> None:
+        """Close an open picker without a choice."""
+        with self._lock:
+            self._requests.append(_Request(lambda thread, _: thread.interface.picker.close(None)))
+        self._poke()
+
+    async def page(self, text: str) -> None:
+        """Show a text in the person's pager until they leave it; without a pager, print it.
+
+        The text must be safe to print; it may contain colours. What is drawn meanwhile appears afterwards. If
+        this call is cancelled, the pager stays open until `run` ends.
+
+        Raises:
+            OutputClosedError: the interface has ended.
+        """
+
+        def show(thread: _Thread, request: _Request) -> None:
+            if self._suspended:
+                thread.resolve(request, None)
+            else:
+                self._suspended = True
+                thread.app.create_background_task(self._page(thread, text, request))
+
+        await self._requested(show)
+
+    async def _requested(self, run: "Callable[[_Thread, _Request], None]") -> str | None:
+        request = _Request(run)
+        with self._lock:
+            if self._ended:
+                raise OutputClosedError
+            self._requests.append(request)
+        self._poke()
+        try:
+            await request.over.wait()
+        finally:
+            if not request.over.is_set():
+                self.dismiss()
+        return request.value
 
     async def run(
         self,
@@ -173,24 +304,42 @@ class PromptScreen:
                     default_color_depth=ColorDepth.from_env(),  # NO_COLOR
                     enable_cpr=False,
                 )
-                with create_app_session(input=Vt100Input(stdin), output=output):
 
-                    def suspend() -> None:
-                        if not self._suspended:
-                            self._suspended = True
-                            app.create_background_task(self._suspend(token))
+                def background(light: Light) -> None:
+                    self.light = interface.light = light
+                    app.invalidate()
 
-                    interface = Interface(self._reader, self._history_path, self._glance, post, suspend)
+                def extended() -> None:
+                    if not thread.extended:
+                        thread.extended = True
+                        output.write_raw(EXTENDED)
+                        output.flush()
+
+                keyboard = self._keyboard = Keyboard(
+                    stdin, background, extended, lambda: thread.answered.set()
+                )
+                with create_app_session(input=keyboard, output=output):
+                    aside = Aside(
+                        suspend=lambda: self._suspend(thread),
+                        edit=lambda text, edited: self._edit(thread, text, edited),
+                    )
+                    interface = Interface(self._reader, self._options, self._glance, post, aside)
+                    interface.light = self.light
                     app = interface.application()
+                    thread = _Thread(app, interface, keyboard, post, token)
 
                     def started() -> None:
                         self._loop = asyncio.get_running_loop()
-                        self._wake = asyncio.Event()
+                        self._wake, self._closing = asyncio.Event(), asyncio.Event()
                         self._wake.set()
-                        app.create_background_task(self._keep_drawing(app, interface, token))
+                        self._ask(thread)
+                        app.create_background_task(self._keep_drawing(thread))
                         begun()
 
-                    app.run(handle_sigint=False, set_exception_handler=False, pre_run=started)
+                    try:
+                        app.run(handle_sigint=False, set_exception_handler=False, pre_run=started)
+                    finally:
+                        self._reset(thread)
         except (EOFError, OSError):
             pass  # the terminal is closed
         finally:
@@ -198,28 +347,49 @@ class PromptScreen:
             with self._lock:
                 self._ended = True
                 waiting, self._drawings = self._drawings, []
+                requests, self._requests = [*self._requests, *self._open], []
             try:
-                for drawing in waiting:
-                    token.run_sync_soon(drawing.over.set)
+                for over in [*(call.over for call in waiting), *(call.over for call in requests)]:
+                    token.run_sync_soon(over.set)
                 post(End())
             except trio.RunFinishedError:
                 pass
 
-    async def _keep_drawing(
-        self, app: Application[None], interface: Interface, token: trio.lowlevel.TrioToken
-    ) -> None:
+    def _ask(self, thread: _Thread) -> None:
+        """Switch on the terminal's reports. They come at any time, and no task waits for them."""
+        output = thread.app.output
+        output.write_raw(asking(os.environ, background=self._options.theme == "auto"))
+        if thread.extended:
+            output.write_raw(EXTENDED)
+        output.flush()
+
+    def _reset(self, thread: _Thread) -> None:
+        """Take back what `_ask` has switched on."""
+        thread.app.output.write_raw(resetting(os.environ, extended=thread.extended))
+        thread.app.output.flush()
+
+    async def _keep_drawing(self, thread: _Thread) -> None:
         assert self._wake is not None
+        assert self._closing is not None
+        app, interface, asked_at = thread.app, thread.interface, time.monotonic()
         ended = False
         while not ended:
             await self._wake.wait()
             self._wake.clear()
-            if self._suspended and not self._ended:
+            if self._suspended:
+                if self._ended:
+                    self._closing.set()  # what has the terminal must end now; then this loop goes on
                 continue
             with self._lock:
                 above, self._above = self._above, []
                 drawings = list(self._drawings)
+                requests, self._requests = self._requests, []
+                sequences, self._sequences = self._sequences, ""
                 interface.live, ended = self._live, self._ended
             try:
+                if sequences:
+                    app.output.write_raw(sequences)
+                    app.output.flush()
                 if above:
                     self._print(app, above)
             except Exception as error:  # noqa: BLE001 - ends the interface, which raises it in its thread
@@ -231,19 +401,25 @@ class PromptScreen:
                 del self._drawings[: len(drawings)]
             for drawing in drawings:
                 drawing.drawn = True
-                token.run_sync_soon(drawing.over.set)
+                thread.token.run_sync_soon(drawing.over.set)
+            for request in requests:
+                request.run(thread, request)
+        interface.picker.close(None)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(asked_at + _ANSWER_S - time.monotonic()):
+                await thread.answered.wait()
         interface.live = []
         if not app.is_done:
             app.exit()
 
-    async def _suspend(self, token: trio.lowlevel.TrioToken) -> None:
-        """Stop the process group until the shell continues it: this is what a shell expects of Ctrl-Z.
+    def _suspend(self, thread: _Thread) -> None:
+        """Stop the process group until the shell continues it: this is what a shell expects of Ctrl-Z."""
+        if not self._suspended:
+            self._suspended = True
+            thread.app.create_background_task(self._apart(thread, lambda: self._stop(thread)))
 
-        While the group is stopped, the terminal has its original modes. Queued lines are drawn afterwards.
-        """
-        assert self._loop is not None
-        assert self._wake is not None
-        loop, continued = self._loop, asyncio.Event()
+    async def _stop(self, thread: _Thread) -> None:
+        loop, continued = asyncio.get_running_loop(), asyncio.Event()
 
         def stop() -> None:
             # In the main thread, which gets the signal before the call returns. Another thread would run on
@@ -251,14 +427,80 @@ class PromptScreen:
             os.kill(0, signal.SIGTSTP)
             loop.call_soon_threadsafe(continued.set)
 
+        thread.token.run_sync_soon(stop)
+        await self._first(continued.wait())
+
+    async def _first(self, other: Awaitable[object]) -> bool:
+        """Wait for `other`, but not longer than until the interface must end; return True if it is done."""
+        assert self._closing is not None
+        waiting, closing = asyncio.ensure_future(other), asyncio.ensure_future(self._closing.wait())
+        try:
+            await asyncio.wait((waiting, closing), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            closing.cancel()
+        return waiting.done()
+
+    async def _apart(self, thread: _Thread, body: Callable[[], Awaitable[None]]) -> None:
+        """Run `body` while the terminal has its original modes. Queued lines are drawn afterwards."""
+        assert self._wake is not None
         try:
             async with in_terminal():
+                self._reset(thread)
                 termios.tcsetattr(self._streams.input.fd, termios.TCSANOW, self._before)
-                token.run_sync_soon(stop)
-                await continued.wait()
+                await body()
+                self._ask(thread)
         finally:
             self._suspended = False
             self._wake.set()
+
+    def _edit(self, thread: _Thread, text: str, edited: Callable[[str], None]) -> None:
+        """Open the person's editor on a text."""
+
+        async def edit() -> None:
+            from rumi.channels.terminal.programs import edit_text
+
+            result = await edit_text(text, self._child_of, self._reader)
+            if isinstance(result, Said):
+                thread.post(result)
+            else:
+                edited(result)
+
+        if not self._suspended:
+            self._suspended = True
+            thread.app.create_background_task(self._apart(thread, edit))
+
+    async def _page(self, thread: _Thread, text: str, request: _Request) -> None:
+        async def page() -> None:
+            from rumi.channels.terminal.programs import page_text
+
+            if not await page_text(text, self._child_of):
+                with self._lock:
+                    self._above += text.splitlines()
+
+        try:
+            await self._apart(thread, page)
+        finally:
+            thread.resolve(request, None)
+
+    async def _child_of(
+        self, argv: Sequence[str], stdin: IO[bytes] | None, environment: Mapping[str, str]
+    ) -> int:
+        """Run a program on the terminal; return its exit code, negative if a signal has ended it.
+
+        If the interface must end, the program is hung up, as if the terminal had been closed, then killed.
+
+        Raises:
+            OSError: the program cannot be started.
+        """
+        from rumi.channels.terminal.programs import begin, clean_up, hang_up
+
+        child = begin(argv, stdin, self._streams, environment)
+        ended = asyncio.get_running_loop().run_in_executor(None, child.wait)
+        if not await self._first(asyncio.shield(ended)):
+            await hang_up(child, ended)
+        code = await ended
+        clean_up(code, self._streams)
+        return code
 
     def _print(self, app: Application[None], lines: list[str]) -> None:
         """Print above the interface: erase it, print, and draw it again below, as one terminal update."""

@@ -96,7 +96,11 @@ async def _once(
     if options.json:
         from rumi.channels.terminal.jsonl import JsonView
 
-        view: ConversationView = JsonView(streams.output, streams.errors, reader)
+        view: ConversationView = JsonView(streams.output, streams.errors, reader, extract=options.extract)
+    elif options.extract:
+        from rumi.channels.terminal.code_blocks import CodeView
+
+        view = CodeView(streams.output, streams.errors, reader, terminal=streams.output.terminal)
     elif not capable(streams.output) or is_own(text):
         from rumi.channels.terminal.plain import PlainView
 
@@ -124,4 +128,5 @@ async def _once(
     if is_own(text):
         await do_own(text, session(view), reader)
         return 0
-    return await once(session(view), text, signals, reader=reader, attachments=attachments, person=person)
+    code = await once(session(view), text, signals, reader=reader, attachments=attachments, person=person)
+    return code or int(getattr(view, "missing", False))

@@ -3,7 +3,7 @@
 import signal
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -17,6 +17,7 @@ from rumi.chats.events import (
     Moved,
     Queued,
     Replied,
+    SessionFigures,
     TurnRestarted,
     TurnStarted,
     TurnState,
@@ -92,7 +93,8 @@ class TerminalSession:
 
     `confirming` is the pending question of the turn. `sent` counts the sent messages, `not_taken` counts the
     messages that the chat refused, and `unconfirmed` counts the questions that nobody could answer.
-    `last_answer` is the answer that was shown last.
+    `last_answer` is the answer that was shown last. `figures` describe the chat's session after its last
+    reply; None before the first one.
     """
 
     def __init__(
@@ -107,6 +109,9 @@ class TerminalSession:
         self.view = view
         self.confirming: ConfirmationAsked | None = None
         self.last_answer = ""
+        self.figures: SessionFigures | None = None
+        self.show_past: Callable[[Sequence[PastTurn]], Awaitable[None]] | None = None
+        """Shows the end of a session that was reopened; None to show nothing."""
         self.not_taken = 0
         self.unconfirmed = 0
         self.sent = 0
@@ -144,6 +149,11 @@ class TerminalSession:
     def queued(self) -> int:
         """Return the number of messages that wait for the running turn."""
         return len(self._turn.queued)
+
+    @property
+    def stopping(self) -> bool:
+        """Return True if the person has stopped the running turn, and it has not ended yet."""
+        return self._presses > 0
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Show unread earlier replies, then all events, until cancelled.
@@ -311,6 +321,16 @@ class TerminalSession:
         if isinstance(event.what, TurnStarted | TurnFinished) and self._is_settled(event.turn):
             return
         own = await self._is_own(event)
+        if isinstance(event.what, Replied) and event.what.figures is not None:
+            self.figures = event.what.figures
+            if self.figures.begun and not own and not self._alone:
+                await self.view.notice(
+                    gettext(
+                        self._reader.language,
+                        "Another window switched this chat to session {number}.",
+                        number=self.figures.session,
+                    )
+                )
         if not own and self._alone:
             if isinstance(event.what, TurnFinished | Replied):
                 self._others_interrupted |= event.what.reason == "interrupted"
@@ -329,6 +349,8 @@ class TerminalSession:
         match event.what:
             case Replied() as reply:
                 await self._reply(event, reply, before)
+                if reply.figures is not None and reply.figures.begun and self.show_past is not None:
+                    await self.show_past(await self.recall())
             case TurnStarted(text):
                 if not own:
                     await self.view.elsewhere(text, self._source(event.what))

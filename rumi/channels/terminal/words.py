@@ -24,6 +24,9 @@ _COMMANDS = (
     ("/continue", Text("continue a turn that reached a limit")),
     ("/undo", Text("undo the last turn")),
     ("/new", Text("new session; the old one stays stored")),
+    ("/sessions", Text("earlier sessions; /sessions 3 reopens one")),
+    ("/compact", Text("make room: a summary replaces the conversation")),
+    ("/context", Text("what fills the context")),
     ("/reset", Text("new session: container and history cleared")),
     ("/reset files", Text("the same, and the files are removed")),
     ("/status", Text("what it is doing")),
@@ -59,6 +62,25 @@ TYPED_LEAVING = LEAVING | {"exit", "quit"}
 def commands(language: Language) -> list[tuple[str, str]]:
     """Return the commands that the terminal completes, each with its description."""
     return [(name, translate(language, does)) for name, does in _COMMANDS]
+
+
+def keys_of(language: Language, vi: bool) -> list[tuple[str, str]]:
+    """Return the keys of the input line, each with what it does. `vi` selects the keys of vi."""
+    stop = "Ctrl-C" if vi else "Esc, Ctrl-C"
+    table = [
+        ("Enter", Text("send")),
+        ("Alt-Enter, Shift-Enter, Ctrl-J, \\ Enter", Text("start a new line")),
+        (stop, Text("stop the turn")),
+        *([] if vi else [("Esc Esc", Text("edit the last message"))]),
+        ("Ctrl-R, /" if vi else "Ctrl-R", Text("search in earlier messages")),
+        ("Ctrl-G, Ctrl-X Ctrl-E", Text("edit the message in your editor")),
+        ("Ctrl-O", Text("show long outputs whole")),
+        ("Tab", Text("complete a command")),
+        ("Ctrl-Z", Text("suspend; fg continues")),
+        ("Ctrl-D", Text("leave")),
+        *([("Esc", Text("normal mode"))] if vi else []),
+    ]
+    return [(keys, translate(language, does)) for keys, does in table]
 
 
 def help_of_own(language: Language) -> str:

@@ -213,14 +213,20 @@ def expire_rows(transaction: Transaction, before: float, cursor: ExpiryCursor) -
     if not rows or all(at >= before for _, at in rows):
         return ExpiryCursor(cursor.table + 1) if cursor.table + 1 < len(_TABLES) else None
     last = rows[-1][0]
-    transaction.db.execute(
-        f"DELETE FROM {table} WHERE {key} > :row AND {key} <= :last AND {age} < :before{condition}",
-        {
-            "row": cursor.row,
-            "last": last,
-            "before": before,
-            "now": transaction.now(),
-            "month": _month(transaction.now()),
-        },
-    )
+    found = f"FROM {table} WHERE {key} > :row AND {key} <= :last AND {age} < :before{condition}"
+    values = {
+        "row": cursor.row,
+        "last": last,
+        "before": before,
+        "now": transaction.now(),
+        "month": _month(transaction.now()),
+    }
+    if table == "history":
+        # The session may be reopened, and its later entries may repeat what these have read.
+        transaction.db.execute(
+            "UPDATE sessions SET tainted = TRUE"
+            f" WHERE NOT tainted AND (chat, number) IN (SELECT chat, session {found} AND tainted)",
+            values,
+        )
+    transaction.db.execute(f"DELETE {found}", values)
     return ExpiryCursor(cursor.table, last)

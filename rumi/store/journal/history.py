@@ -182,13 +182,25 @@ def mark_files(transaction: Transaction, chat: str, tainted: bool) -> None:
 
 
 def taint_of(transaction: Transaction, chat: str, session: int) -> tuple[bool, bool]:
-    """Return two flags: whether the session contains untrusted content, and whether the chat's files do."""
+    """Return two flags: whether the session contains untrusted content, and whether the chat's files do.
+
+    A session whose tainted entries have expired stays tainted, because later entries may repeat them.
+    """
     row = transaction.db.execute(
-        "SELECT EXISTS (SELECT 1 FROM history WHERE chat = ? AND session = ? AND tainted AND NOT undone),"
-        " EXISTS (SELECT 1 FROM tainted_files WHERE chat = ?)",
-        (chat, session, chat),
+        "SELECT EXISTS (SELECT 1 FROM history WHERE chat = ?1 AND session = ?2 AND tainted AND NOT undone)"
+        " OR EXISTS (SELECT 1 FROM sessions WHERE chat = ?1 AND number = ?2 AND tainted),"
+        " EXISTS (SELECT 1 FROM tainted_files WHERE chat = ?1)",
+        (chat, session),
     ).fetchone()
     return bool(row[0]), bool(row[1])
+
+
+def nano_of(transaction: Transaction, chat: str, session: int) -> int:
+    """Return the price of the turns of a session, in billionths of a USD."""
+    row = transaction.db.execute(
+        "SELECT nano FROM sessions WHERE chat = ? AND number = ?", (chat, session)
+    ).fetchone()
+    return int(row[0]) if row else 0
 
 
 def history_of(
@@ -231,7 +243,7 @@ def _entries(
     that did not fit is "" if all turns fit.
     """
     rows = transaction.db.execute(
-        "SELECT turn, message, tainted, links, silent, id <= sessions.short FROM history"
+        "SELECT turn, message, history.tainted, links, silent, id <= sessions.short FROM history"
         " JOIN sessions ON sessions.chat = history.chat AND sessions.number = history.session"
         " WHERE history.chat = ? AND history.session = ? AND id > ? AND id <= ? AND NOT undone"
         " AND silent >= 0 ORDER BY id DESC LIMIT ?",

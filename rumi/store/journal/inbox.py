@@ -10,6 +10,7 @@ from rumi.store.journal.history import (
     entries_of_turn,
     history_of,
     insert_history,
+    nano_of,
     session_of,
     taint_of,
 )
@@ -371,6 +372,7 @@ def load_chat(transaction: Transaction, chat: str, limit: int, max_tokens: int |
         summary=summary,
         parked=load_parked.do(transaction, chat),
         undo=find_undo.do(transaction, chat),
+        nano=nano_of(transaction, chat, session),
     )
 
 

@@ -38,6 +38,10 @@ def settle(transaction: Transaction, chat: str, reply: FinalReply) -> int:
             " WHERE chat = ?2 AND number = ?3",
             (reply.due, chat, session),
         )
+    if reply.nano:
+        transaction.db.execute(
+            "UPDATE sessions SET nano = nano + ? WHERE chat = ? AND number = ?", (reply.nano, chat, session)
+        )
     delivery = insert_reply(transaction, chat, reply.text, in_place=reply.in_place)
     transaction.db.executemany(
         "UPDATE messages SET reply = ?, reason = ?, session = coalesce(session, nullif(?, 0))"

@@ -440,7 +440,8 @@ class FinalReply:
     of a button takes the place of the message with the button, where the channel can edit messages. A
     `silent` reply counts as delivered: nobody is told of it. `hides` are earlier silent turns, which prompts
     leave out from now on. `outcome` is what the schedule of the first
-    message shows about this work; None for what follows from `reason`.
+    message shows about this work; None for what follows from `reason`. `nano` is the price of the turn in
+    billionths of a USD, 0 if it is unknown.
     """
 
     messages: tuple[int, ...]
@@ -457,6 +458,25 @@ class FinalReply:
     silent: bool = False
     hides: tuple[str, ...] = ()
     outcome: "FireOutcome | None" = None
+    nano: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSession:
+    """A session of a chat, as lists of sessions show it.
+
+    `at` is the time of its last message, in seconds since 1970, `text` the first message of its user, and
+    `messages` the number of messages that began a turn. `current` is True for the session that the chat
+    continues.
+    """
+
+    chat: str
+    number: int
+    at: float
+    text: str
+    messages: int
+    current: bool = False
+    tainted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -467,7 +487,7 @@ class ChatRecord:
     session. `tainted` is True if the session contains untrusted content, even in entries that are not in
     `history`. `files_tainted` is True if the chat's files contain untrusted content from any session.
     `summary` replaces the messages before `history`. `parked` are calls that wait for approval or have been
-    answered.
+    answered. `nano` is the price of the session's turns in billionths of a USD.
     """
 
     session: int
@@ -480,6 +500,7 @@ class ChatRecord:
     parked: tuple[Parked, ...] = ()
     undo: Undone | None = None
     """An undo that was begun and must still be completed, or None."""
+    nano: int = 0
 
 
 @dataclass(frozen=True, slots=True)

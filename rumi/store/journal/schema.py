@@ -2,7 +2,7 @@
 
 from rumi.store.sqlite import Schema
 
-SCHEMA_VERSION = 18
+SCHEMA_VERSION = 19
 
 SCHEMA = """
 CREATE TABLE messages (
@@ -93,6 +93,8 @@ CREATE TABLE sessions (
     tries   INTEGER NOT NULL DEFAULT 0,  -- to learn from it has failed so often
     learn_after REAL NOT NULL DEFAULT 0,
     short   INTEGER NOT NULL DEFAULT 0,  -- prompts show tool results up to this history entry shortened
+    tainted INTEGER NOT NULL DEFAULT 0,  -- expired entries of it were tainted
+    nano    INTEGER NOT NULL DEFAULT 0,   -- price of its turns in billionths of a USD
     PRIMARY KEY (chat, number)
 );
 CREATE INDEX sessions_to_learn ON sessions (chat, number) WHERE fresh;
@@ -659,6 +661,12 @@ CREATE TABLE list_changes (
     after TEXT, created REAL NOT NULL
 );
 CREATE INDEX list_changes_of_turn ON list_changes (turn);
+""",
+    18: """
+ALTER TABLE sessions ADD COLUMN tainted INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN nano INTEGER NOT NULL DEFAULT 0;
+UPDATE sessions SET tainted = TRUE WHERE started + 60 <
+    (SELECT min(created) FROM history WHERE history.chat = sessions.chat AND session = number);
 """,
 }
 """SQL statements that upgrade each version to the next one."""

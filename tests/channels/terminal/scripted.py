@@ -23,7 +23,7 @@ from rumi.chats.events import ChatEvent, Happening, Replied, TurnStarted, turn_o
 from rumi.chats.port import PastTurn
 from rumi.errors import ConfigError
 from rumi.models.model import TextDelta, ToolCall, Usage
-from rumi.store.journal.records import Attachment, Reason
+from rumi.store.journal.records import Attachment, Reason, StoredSession
 
 BUSY = "⏳ Already working on something. Wait for it, or send /stop."
 STOPPED = "⏹ Stopped."
@@ -91,6 +91,7 @@ class ScriptedChat:
     chat: str = "cli"
     model: str = "groq:m"
     said: list[PastTurn] = field(default_factory=list)
+    stored: list[StoredSession] = field(default_factory=list)
     sent: list[tuple[float, str]] = field(default_factory=list)
     acknowledged: list[int] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
@@ -151,6 +152,10 @@ class ScriptedChat:
     async def recent(self) -> list[PastTurn]:
         await trio.lowlevel.checkpoint()
         return self.said
+
+    async def sessions(self) -> list[StoredSession]:
+        await trio.lowlevel.checkpoint()
+        return self.stored
 
     async def send(self, text: str, attachments: Sequence[Attachment] = ()) -> int:
         await trio.lowlevel.checkpoint()
