@@ -1,9 +1,11 @@
 """The interactive terminal chat: a person types, sees the answer grow, and can stop it at any time."""
 
 import math
+import os
 import signal
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 import trio
@@ -54,8 +56,17 @@ async def interact(
         asking=lambda: session.confirming is not None,
         working=lambda: session.busy,
     )
+
+    def attend(seconds: float | None) -> None:
+        """Call a person who looks elsewhere: a turn that took `seconds` has ended, or a question waits."""
+        if screen.focused or (seconds is not None and seconds < options.notify_s):
+            return
+        from rumi.channels.terminal.notices import notice
+
+        screen.send(notice(port.chat, options.notify, os.environ, reader.language, asks=seconds is None))
+
     screen = PromptScreen(streams, reader, options, glance)
-    view = LiveView(screen, Painter(), reader, prompted=True)
+    view = LiveView(screen, Painter(light=lambda: screen.light), reader, prompted=True, attend=attend)
     session = TerminalSession(port, view, reader, yes=options.yes)
     session.attached_names = options.files
     # Unbounded: typed lines must never wait, and a person types little.
@@ -108,6 +119,18 @@ async def _serve(
 
     If a turn is running at that moment, it continues in the daemon.
     """
+
+    async def unfold(*, everything: bool) -> None:
+        text = await view.whole(everything=everything)
+        if text:
+            await screen.page(text)
+        else:
+            await view.notice(
+                gettext(
+                    reader.language, "No output is folded. /transcript shows all that this window has shown."
+                )
+            )
+
     async for what in typed:
         match what:
             case Line(text) if text.lower() in TYPED_LEAVING:
@@ -116,7 +139,15 @@ async def _serve(
                 await view.typed(text)
                 try:
                     if is_own(text):
-                        await do_own(text, session, reader, view.copy, screen.pick, options.models)
+                        await do_own(
+                            text,
+                            session,
+                            reader,
+                            view.copy,
+                            screen.pick,
+                            options.models,
+                            partial(unfold, everything=True),
+                        )
                         continue
                     names = (*session.attached_names, *named_in(text))
                     session.attached_names = ()
@@ -127,7 +158,7 @@ async def _serve(
             case Said(text):
                 await view.notice(text)
             case Unfold():
-                pass
+                await unfold(everything=False)
             case Interrupt(cleared, leaves):
                 if not leaves and session.stopping:
                     continue  # Esc may be pressed often

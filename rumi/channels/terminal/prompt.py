@@ -114,6 +114,7 @@ class PromptScreen:
         self._closing: asyncio.Event | None = None
         self._keyboard: Keyboard | None = None
         self._suspended = False
+        self._dismissed = False
         self._before: list[Any] = []  # the terminal's modes
         self._ended = False
 
@@ -177,9 +178,10 @@ class PromptScreen:
         return await self._requested(show)
 
     def dismiss(self) -> None:
-        """Close an open picker without a choice."""
+        """Close an open picker without a choice, or an open pager."""
         with self._lock:
             self._requests.append(_Request(lambda thread, _: thread.interface.picker.close(None)))
+            self._dismissed = True
         self._poke()
 
     async def page(self, text: str) -> None:
@@ -332,7 +334,6 @@ class PromptScreen:
                         self._loop = asyncio.get_running_loop()
                         self._wake, self._closing = asyncio.Event(), asyncio.Event()
                         self._wake.set()
-                        self._ask(thread)
                         app.create_background_task(self._keep_drawing(thread))
                         begun()
 
@@ -373,13 +374,17 @@ class PromptScreen:
         assert self._closing is not None
         app, interface, asked_at = thread.app, thread.interface, time.monotonic()
         ended = False
+        # Only now: this task runs when the terminal is in raw mode, and does not show its own answers.
+        self._ask(thread)
         while not ended:
             await self._wake.wait()
             self._wake.clear()
             if self._suspended:
-                if self._ended:
+                if self._ended or self._dismissed:
                     self._closing.set()  # what has the terminal must end now; then this loop goes on
                 continue
+            self._closing.clear()
+            self._dismissed = False
             with self._lock:
                 above, self._above = self._above, []
                 drawings = list(self._drawings)
@@ -448,7 +453,7 @@ class PromptScreen:
                 self._reset(thread)
                 termios.tcsetattr(self._streams.input.fd, termios.TCSANOW, self._before)
                 await body()
-                self._ask(thread)
+            self._ask(thread)
         finally:
             self._suspended = False
             self._wake.set()

@@ -45,6 +45,7 @@ _COMMANDS = (
     ("/no", Text("refuse it: /no 1")),
     ("/model", Text("the model; /model PROVIDER:NAME changes it")),
     ("/copy", Text("the last answer to the clipboard")),
+    ("/transcript", Text("all that this window has shown, whole")),
     ("/exit", Text("leave")),
     ("/quit", Text("leave")),
 )
