@@ -15,13 +15,12 @@ from rumi.channels.terminal.files import handed_files, named_in
 from rumi.channels.terminal.interface import End, Glance, Interrupt, Line, Said, Typed, Unfold
 from rumi.channels.terminal.live import LiveView
 from rumi.channels.terminal.options import TerminalOptions
-from rumi.channels.terminal.own import do_own, is_own
 from rumi.channels.terminal.paint import Painter
 from rumi.channels.terminal.prompt import PromptScreen
 from rumi.channels.terminal.session import INTERRUPTED, TerminalSession
 from rumi.channels.terminal.status_bar import BarPart
 from rumi.channels.terminal.streams import StandardStreams
-from rumi.channels.terminal.words import TYPED_LEAVING, Reader
+from rumi.channels.terminal.words import TYPED_LEAVING, Reader, is_own
 from rumi.chats.port import ChatPort
 from rumi.errors import RumiError
 from rumi.platform.texts.translation import error_text
@@ -139,6 +138,8 @@ async def _serve(
                 await view.typed(text)
                 try:
                     if is_own(text):
+                        from rumi.channels.terminal.own import do_own
+
                         await do_own(
                             text,
                             session,

@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import trio
 from rich.console import RenderableType
@@ -17,12 +17,12 @@ from rich.text import Text
 
 from rumi.agent.events import ConfirmationAsked, Thinking, ToolFinished, ToolStarted, TurnFinished, title_of
 from rumi.agent.todo_list import TODO, TodoItem
+from rumi.agent.tool import ToolResult
 from rumi.channels.terminal.calls import LINE_CHARS, is_folded, omitted
 from rumi.channels.terminal.growing import GrowingAnswer
 from rumi.channels.terminal.paint import AnswerMarkdown, Called, Glimpse, Painter, TodoList, hanging
 from rumi.channels.terminal.progress import SPINNER, TICK_S
 from rumi.channels.terminal.session import Settled
-from rumi.channels.terminal.transcript import Transcript, WholeCall, characters_of, painted
 from rumi.channels.terminal.words import Reader, void_note
 from rumi.chats.events import ChatEvent, Queued, Replied, TurnRestarted, TurnStarted, TurnState
 from rumi.chats.port import PastTurn
@@ -30,6 +30,9 @@ from rumi.models.model import Discarded, TextDelta
 from rumi.platform.printable import clean, last_lines, one_line
 from rumi.platform.texts.operating import short_duration
 from rumi.texts import gettext
+
+if TYPE_CHECKING:
+    from rumi.channels.terminal.transcript import WindowTranscript
 
 OUTPUT_LINES = 5
 """Maximum number of lines shown of a running command's output."""
@@ -101,7 +104,7 @@ class LiveView:
         attend: Callable[[float | None], None] | None = None,
     ) -> None:
         self._attend = attend
-        self._transcript = Transcript()
+        self._transcript: WindowTranscript | None = None
         self._prompted = prompted
         self._answered_below = answered_below
         self.last_turn = ""
@@ -136,7 +139,7 @@ class LiveView:
                 if any(queued.what.message == message for queued in before.queued):
                     self._print(_typed(text), gap=True)  # again: other answers came between it and its own
                 self._answer.begin()
-                self._transcript.begin_turn()
+                self._retained.begin_turn()
             case Thinking() | ToolStarted():
                 self._end_piece()
             case TextDelta(text):
@@ -148,15 +151,7 @@ class LiveView:
                 return  # the live region shows the list
             case ToolFinished(call, result, steps):
                 title = title_of(before.called(call), one_line)
-                self._pieces.append(
-                    _Piece(
-                        Called(title, result, self._reader, steps, unfolds=self._prompted),
-                        gap=not self._after_tool,
-                        whole=WholeCall(title, result, self._reader, steps),
-                        kept=characters_of(result),
-                        folded=is_folded(result, self._reader),
-                    )
-                )
+                self._pieces.append(self._called(title, result, steps))
                 self._after_tool = True
             case ConfirmationAsked(_, text, whole):
                 self._end_piece()
@@ -269,9 +264,18 @@ class LiveView:
         The text may contain colours and is safe to print; it is empty if nothing is folded.
         """
         await self._draw()  # what is queued is part of it
-        kept = self._transcript.everything() if everything else self._transcript.folded()
+        from rumi.channels.terminal.transcript import painted
+
+        kept = self._retained.everything() if everything else self._retained.folded()
         text = await trio.to_thread.run_sync(painted, kept, self._painter, self._screen.size()[0])
         return text + "".join(self._running_outputs())
+
+    @property
+    def _retained(self) -> "WindowTranscript":
+        from rumi.channels.terminal.transcript import WindowTranscript
+
+        self._transcript = self._transcript or WindowTranscript()
+        return self._transcript
 
     def _running_outputs(self) -> list[str]:
         """Return the outputs of the running calls, as far as they have come."""
@@ -313,6 +317,20 @@ class LiveView:
             self._after_tool = False
         else:
             self._aside.append(piece)
+
+    def _called(self, title: str, result: ToolResult, steps: int) -> _Piece:
+        called = Called(title, result, self._reader, steps, unfolds=self._prompted)
+        if not self._prompted:
+            return _Piece(called, gap=not self._after_tool)
+        from rumi.channels.terminal.transcript import WholeCall, characters_of
+
+        return _Piece(
+            called,
+            gap=not self._after_tool,
+            whole=WholeCall(title, result, self._reader, steps),
+            kept=characters_of(result),
+            folded=is_folded(result, self._reader),
+        )
 
     def _take_aside(self) -> list[_Piece]:
         aside, self._aside = self._aside, []
@@ -381,7 +399,7 @@ class LiveView:
             pieces, self._pieces = self._pieces, []
             for piece in pieces if self._prompted else ():
                 if piece.what is not None:
-                    self._transcript.keep(
+                    self._retained.keep(
                         piece.whole or piece.what,
                         piece.kept or piece.characters,
                         gap=piece.gap,

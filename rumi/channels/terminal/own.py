@@ -15,15 +15,8 @@ from rumi.chats.port import ChatPort
 from rumi.errors import RumiError, UsageError
 from rumi.texts import gettext
 
-OWN: Final = ("/copy", "/model", "/transcript")
-
 MOST_COPIED: Final = 74_994
 """Maximum number of bytes to copy: in base64, every terminal that supports OSC 52 accepts them."""
-
-
-def is_own(text: str) -> bool:
-    """Return True if a line is a command of the terminal itself."""
-    return text.lower().split()[:1] in ([command] for command in OWN)
 
 
 def copying(text: str) -> tuple[str, int]:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import trio
 from prompt_toolkit.application import Application, create_app_session, in_terminal
@@ -22,21 +22,15 @@ from prompt_toolkit.data_structures import Size
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 
-from rumi.channels.terminal.choices import Choice
 from rumi.channels.terminal.interface import Aside, End, Glance, Interface, Said, Typed
-from rumi.channels.terminal.keyboard import (
-    EXTENDED,
-    Keyboard,
-    Light,
-    asking,
-    is_light_by_environment,
-    resetting,
-)
 from rumi.channels.terminal.options import TerminalOptions
-from rumi.channels.terminal.picker import Picking
-from rumi.channels.terminal.screen import BEGIN, END
+from rumi.channels.terminal.screen import BEGIN, END, is_light_by_environment
 from rumi.channels.terminal.streams import OutputClosedError, StandardStreams
 from rumi.channels.terminal.words import Reader
+
+if TYPE_CHECKING:
+    from rumi.channels.terminal.choices import Choice
+    from rumi.channels.terminal.keyboard import Keyboard
 
 _CLOSING_S = 2.0
 """Maximum time for the thread to restore the terminal and end, in seconds."""
@@ -72,7 +66,7 @@ class _Thread:
 
     app: Application[None]
     interface: Interface
-    keyboard: Keyboard
+    keyboard: "Keyboard"
     post: Callable[[Typed], None]
     token: trio.lowlevel.TrioToken
     extended: bool = False
@@ -158,7 +152,7 @@ class PromptScreen:
             self._sequences += sequence
         self._poke()
 
-    async def pick(self, title: str, choices: Sequence[Choice], filter: str = "") -> str | None:
+    async def pick(self, title: str, choices: "Sequence[Choice]", filter: str = "") -> str | None:
         """Let the person choose; return the value of the choice, or None if they leave the picker.
 
         `filter` is the initial text of the picker's filter. If this call is cancelled, the picker closes.
@@ -172,15 +166,17 @@ class PromptScreen:
                 self._open.discard(request)
                 thread.resolve(request, value)
 
+            from rumi.channels.terminal.picker import Picking
+
             self._open.add(request)
-            thread.interface.picker.open(Picking(title, choices, chosen, filter))
+            thread.interface.open_picker(Picking(title, choices, chosen, filter))
 
         return await self._requested(show)
 
     def dismiss(self) -> None:
         """Close an open picker without a choice, or an open pager."""
         with self._lock:
-            self._requests.append(_Request(lambda thread, _: thread.interface.picker.close(None)))
+            self._requests.append(_Request(lambda thread, _: thread.interface.close_picker()))
             self._dismissed = True
         self._poke()
 
@@ -289,6 +285,8 @@ class PromptScreen:
     def _run_app(
         self, token: trio.lowlevel.TrioToken, post: Callable[[Typed], None], begun: Callable[[], None]
     ) -> None:
+        from rumi.channels.terminal.keyboard import EXTENDED, Keyboard
+
         def size() -> Size:
             columns, rows = self._streams.output.columns_and_rows()
             return Size(rows=rows, columns=columns)
@@ -307,7 +305,7 @@ class PromptScreen:
                     enable_cpr=False,
                 )
 
-                def background(light: Light) -> None:
+                def background(light: bool) -> None:
                     self.light = interface.light = light
                     app.invalidate()
 
@@ -358,6 +356,8 @@ class PromptScreen:
 
     def _ask(self, thread: _Thread) -> None:
         """Switch on the terminal's reports. They come at any time, and no task waits for them."""
+        from rumi.channels.terminal.keyboard import EXTENDED, asking
+
         output = thread.app.output
         output.write_raw(asking(os.environ, background=self._options.theme == "auto"))
         if thread.extended:
@@ -366,6 +366,8 @@ class PromptScreen:
 
     def _reset(self, thread: _Thread) -> None:
         """Take back what `_ask` has switched on."""
+        from rumi.channels.terminal.keyboard import resetting
+
         thread.app.output.write_raw(resetting(os.environ, extended=thread.extended))
         thread.app.output.flush()
 
@@ -409,7 +411,7 @@ class PromptScreen:
                 thread.token.run_sync_soon(drawing.over.set)
             for request in requests:
                 request.run(thread, request)
-        interface.picker.close(None)
+        interface.close_picker()
         with suppress(TimeoutError):
             async with asyncio.timeout(asked_at + _ANSWER_S - time.monotonic()):
                 await thread.answered.wait()

@@ -29,7 +29,7 @@ class _Kept:
     turn: int
 
 
-class Transcript:
+class WindowTranscript:
     """The content that was shown in one window, limited to `MOST_CHARS`."""
 
     def __init__(self) -> None:

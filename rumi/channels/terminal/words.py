@@ -87,6 +87,11 @@ def help_of_own(language: Language) -> str:
     return "\n".join(f"- `{name}`: {does}" for name, does in own)
 
 
+def is_own(text: str) -> bool:
+    """Return True if a line is a command of the terminal itself, which is never sent to the chat."""
+    return text.lower().split()[:1] in (["/copy"], ["/model"], ["/transcript"])
+
+
 def is_stop(text: str) -> bool:
     """Return True if a line is `/stop`, the command that is sent immediately."""
     return text.lower().split()[:1] == ["/stop"]
