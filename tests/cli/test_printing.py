@@ -15,7 +15,7 @@ from typing import Any
 import click
 import pytest
 
-from rumi.channels.attach.status_view import Choice, render
+from rumi.channels.attach.status_view import StatusFilter, render
 from rumi.cli import printing
 from rumi.cli.brief import _safe
 from rumi.cli.group import group
@@ -302,7 +302,7 @@ def test_the_door_cleans_text_parts_json_tables_and_standard_error(
     echo(Styled(EVIL, "red", bold=True), EVIL, err=True)
     echo_json({EVIL: [EVIL]}, indent=2)
     echo_json(EVIL, ascii=True)
-    console().print(render(status_of(EVIL), Choice(most=1000, many=1000)))
+    console().print(render(status_of(EVIL), StatusFilter(most=1000, many=1000)))
     monkeypatch.setattr(sys, "stderr", CleanStream(sys.stderr))
     logging.getLogger("somewhere").warning("%s", EVIL)
     sys.excepthook(ValueError, ValueError(EVIL), None)

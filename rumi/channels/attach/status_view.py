@@ -42,7 +42,7 @@ Order: TypeAlias = Literal["age", "name", "restarts", "mail"]
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class StatusFilter:
     """Display options: order of the children, selected chat, and maximum number of children per node.
 
     `terse` hides each actor that has no chats below it and is in its usual state.
@@ -56,9 +56,9 @@ class Choice:
     language: Language = "en"
 
 
-def render(status: Item, choice: Choice | None = None) -> RenderableType:
+def render(status: Item, choice: StatusFilter | None = None) -> RenderableType:
     """Return the headline, the problems and the actor tree of the status dump."""
-    choice = choice or Choice()
+    choice = choice or StatusFilter()
 
     language = choice.language
     word = partial(in_words, language)
@@ -173,7 +173,7 @@ def _headline(status: Item, language: Language) -> Text:
     )
 
 
-def chats_of(status: Item, choice: Choice) -> list[Item]:
+def chats_of(status: Item, choice: StatusFilter) -> list[Item]:
     """Return the chats that the tree shows, in the order of the tree."""
     return [
         item
@@ -182,7 +182,7 @@ def chats_of(status: Item, choice: Choice) -> list[Item]:
     ]
 
 
-def _shown(choice: Choice, item: Item) -> tuple[Sequence[Item], str]:
+def _shown(choice: StatusFilter, item: Item) -> tuple[Sequence[Item], str]:
     """Return the children to show, and a text about the hidden ones. Static children are not sorted."""
     children: Sequence[Item] = item["children"]
     if item["kind"] != "dynamic_supervisor":

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from rumi import texts
 from rumi.channels.attach.connection import ControlClient, connect
-from rumi.channels.attach.status_view import Choice, Order, chats_of, render
+from rumi.channels.attach.status_view import Order, StatusFilter, chats_of, render
 from rumi.errors import RumiError
 from rumi.platform.caller import TERMINAL
 from rumi.platform.printable import escaped
@@ -61,7 +61,7 @@ async def watch(path: Path, as_json: bool, language: Language, console: Console)
                 await trio.sleep(EVERY_S)
         if not (console.is_terminal and sys.stdin.isatty()):  # no cursor to move, or no keys to read
             while True:
-                console.print(render(await _status(client), Choice(language=language)))
+                console.print(render(await _status(client), StatusFilter(language=language)))
                 await trio.sleep(EVERY_S)
         return await Watch(console, client, language).run()
 
@@ -76,7 +76,7 @@ class Watch:
     def __init__(self, console: Console, client: ControlClient, language: Language) -> None:
         self._console = console
         self._client = client
-        self._choice = Choice(language=language)
+        self._choice = StatusFilter(language=language)
         self._said = ""
         self._sure = ""
         self._status: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Summaries of tool calls: the outcome in a few words, and the first lines of the output."""
+"""Summaries of tool calls: the outcome in a few words, and the first and last lines of the output."""
 
 from pathlib import PurePath
 
@@ -43,29 +43,60 @@ def paths_of(result: ToolResult, reader: Reader) -> list[str]:
     return [clean(f"→ {PurePath(reader.workspace, path)}") for path in result.shows[:LINES]]
 
 
-def excerpt_of(result: ToolResult, reader: Reader) -> list[str]:
-    """Return at most `LINES` lines of the tool's output; the last line states how many lines are omitted."""
+def excerpt_of(result: ToolResult, reader: Reader, unfolds: bool = False) -> list[str]:
+    """Return at most `LINES` lines of the tool's output: the first and the last ones.
+
+    A line between them states how many lines are omitted and, if `unfolds` is True, the key that shows them.
+    """
     if result.shows:
         return paths_of(result, reader)
+    lines = [line for line in map(_shortened, output_of(result, reader)) if line]
+    if len(lines) <= LINES:
+        return lines
+    head, tail = LINES // 2, LINES - LINES // 2 - 1
+    return [*lines[:head], omitted(len(lines) - head - tail, reader, unfolds), *lines[-tail:]]
+
+
+def output_of(result: ToolResult, reader: Reader) -> list[str]:
+    """Return the lines of the tool's output, safe to print."""
     content = result.content if result.ok else translate(reader.language, result.content)
     said = _lines(content)
     if result.ok and said and said[0].startswith("exit code "):
         # A command's content opens with its exit code and duration, which `outcome_of` shows.
         said = [line for line in said[1:] if line not in ("output:", "(no output)")]
-    return _first([line for line in said if line], LINES, reader)
+    return said
 
 
-def diff_of(result: ToolResult, reader: Reader) -> list[str]:
+def diff_of(result: ToolResult, reader: Reader, unfolds: bool = False) -> list[str]:
     """Return at most `DIFF_LINES` lines of a call's diff; the header lines with file names are omitted."""
-    return _first(_lines(result.diff)[2:], DIFF_LINES, reader)
+    lines = list(map(_shortened, whole_diff_of(result)))
+    if len(lines) <= DIFF_LINES:
+        return lines
+    return [*lines[: DIFF_LINES - 1], omitted(len(lines) - DIFF_LINES + 1, reader, unfolds)]
+
+
+def whole_diff_of(result: ToolResult) -> list[str]:
+    """Return the lines of a call's diff without its header, safe to print."""
+    return _lines(result.diff)[2:]
+
+
+def is_folded(result: ToolResult, reader: Reader) -> bool:
+    """Return True if the excerpt and the diff that are shown of a call leave something out."""
+    output, diff = [] if result.shows else [*filter(None, output_of(result, reader))], whole_diff_of(result)
+    longest = max((len(line) for line in [*output, *diff]), default=0)
+    return len(output) > LINES or len(diff) > DIFF_LINES or longest > LINE_CHARS
+
+
+def omitted(count: int, reader: Reader, unfolds: bool) -> str:
+    """Return the line that stands for lines that are not shown."""
+    if unfolds:
+        return gettext(reader.language, "… {count} more lines · Ctrl-O shows them", count=count)
+    return gettext(reader.language, "… {count} more lines", count=count)
 
 
 def _lines(text: str) -> list[str]:
-    lines = [line.rstrip() for line in clean(text).expandtabs(4).split("\n")]
-    return [line if len(line) <= LINE_CHARS else f"{line[: LINE_CHARS - 1]}…" for line in lines]
+    return [line.rstrip() for line in clean(text).expandtabs(4).split("\n")]
 
 
-def _first(lines: list[str], most: int, reader: Reader) -> list[str]:
-    if len(lines) <= most:
-        return lines
-    return [*lines[: most - 1], gettext(reader.language, "… {count} more lines", count=len(lines) - most + 1)]
+def _shortened(line: str) -> str:
+    return line if len(line) <= LINE_CHARS else f"{line[: LINE_CHARS - 1]}…"

@@ -1,9 +1,11 @@
 """The interactive terminal chat: a person types, sees the answer grow, and can stop it at any time."""
 
 import math
+import os
 import signal
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 import trio
@@ -13,14 +15,13 @@ from rumi.channels.terminal.files import handed_files, named_in
 from rumi.channels.terminal.interface import End, Glance, Interrupt, Line, Said, Typed, Unfold
 from rumi.channels.terminal.live import LiveView
 from rumi.channels.terminal.options import TerminalOptions
-from rumi.channels.terminal.own import do_own, is_own
 from rumi.channels.terminal.paint import Painter
 from rumi.channels.terminal.prompt import PromptScreen
 from rumi.channels.terminal.session import INTERRUPTED, TerminalSession
 from rumi.channels.terminal.sessions import pick_session
 from rumi.channels.terminal.status_bar import BarPart, context_share, cost_text
 from rumi.channels.terminal.streams import StandardStreams
-from rumi.channels.terminal.words import TYPED_LEAVING, Reader
+from rumi.channels.terminal.words import TYPED_LEAVING, Reader, is_own
 from rumi.chats.port import ChatPort
 from rumi.errors import RumiError
 from rumi.platform.texts.translation import error_text
@@ -57,8 +58,17 @@ async def interact(
         asking=lambda: session.confirming is not None,
         working=lambda: session.busy,
     )
+
+    def attend(seconds: float | None) -> None:
+        """Call a person who looks elsewhere: a turn that took `seconds` has ended, or a question waits."""
+        if screen.focused or (seconds is not None and seconds < options.notify_s):
+            return
+        from rumi.channels.terminal.notices import notice
+
+        screen.send(notice(port.chat, options.notify, os.environ, reader.language, asks=seconds is None))
+
     screen = PromptScreen(streams, reader, options, glance)
-    view = LiveView(screen, Painter(), reader, prompted=True)
+    view = LiveView(screen, Painter(light=lambda: screen.light), reader, prompted=True, attend=attend)
     session = TerminalSession(port, view, reader, yes=options.yes)
     session.attached_names = options.files
     session.show_past = view.recalled
@@ -112,6 +122,18 @@ async def _serve(
 
     If a turn is running at that moment, it continues in the daemon.
     """
+
+    async def unfold(*, everything: bool) -> None:
+        text = await view.whole(everything=everything)
+        if text:
+            await screen.page(text)
+        else:
+            await view.notice(
+                gettext(
+                    reader.language, "No output is folded. /transcript shows all that this window has shown."
+                )
+            )
+
     async for what in typed:
         match what:
             case Line(text) if text.lower() in TYPED_LEAVING:
@@ -125,7 +147,17 @@ async def _serve(
                             await session.say(f"/sessions {number}" if number else text)
                         continue
                     if is_own(text):
-                        await do_own(text, session, reader, view.copy, screen.pick, options.models)
+                        from rumi.channels.terminal.own import do_own
+
+                        await do_own(
+                            text,
+                            session,
+                            reader,
+                            view.copy,
+                            screen.pick,
+                            options.models,
+                            partial(unfold, everything=True),
+                        )
                         continue
                     names = (*session.attached_names, *named_in(text))
                     session.attached_names = ()
@@ -136,7 +168,7 @@ async def _serve(
             case Said(text):
                 await view.notice(text)
             case Unfold():
-                pass
+                await unfold(everything=False)
             case Interrupt(cleared, leaves):
                 if not leaves and session.stopping:
                     continue  # Esc may be pressed often

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
@@ -22,6 +22,7 @@ from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import (
     BufferControl,
     ConditionalContainer,
+    DynamicContainer,
     FormattedTextControl,
     HSplit,
     Layout,
@@ -33,13 +34,14 @@ from prompt_toolkit.layout.menus import CompletionsMenu
 from prompt_toolkit.styles import DynamicStyle, Style
 from typing_extensions import override
 
-from rumi.channels.terminal.choices import Choice, matches
 from rumi.channels.terminal.options import ModelName, TerminalOptions
-from rumi.channels.terminal.pasting import PastedTexts
-from rumi.channels.terminal.picker import Picker, Picking
 from rumi.channels.terminal.status_bar import MODE, BarPart, cut, fitted
 from rumi.channels.terminal.words import Reader, commands, keys_of
 from rumi.texts import gettext
+
+if TYPE_CHECKING:
+    from rumi.channels.terminal.pasting import PastedTexts
+    from rumi.channels.terminal.picker import Picker, Picking
 
 _MAX_INPUT_ROWS = 10
 
@@ -122,7 +124,9 @@ class CommandCompleter(Completer):
         for command, meaning in commands(self._reader.language):
             if command.startswith(before.lower()) and command != before:
                 yield Completion(command, start_position=-len(before), display_meta=meaning)
-        if before.lower().startswith(_MODEL):
+        if before.lower().startswith(_MODEL) and self._models:
+            from rumi.channels.terminal.choices import matches
+
             typed = before[len(_MODEL) :]
             for place in matches(typed.casefold(), [model.name.casefold() for model in self._models]):
                 model = self._models[place]
@@ -209,13 +213,13 @@ class Interface:
     ) -> None:
         self.live: list[str] = []
         self.light = False
-        self.picker = Picker(reader)
+        self._picker: Picker | None = None
         self._reader = reader
         self._options = options
         self._glance = glance
         self._post = post
         self._aside = aside
-        self._pasted = PastedTexts(reader)
+        self._pasted: PastedTexts | None = None  # the folded texts of the message, if there are any
         self._helping = False
         self._last_sent = ""
         self._escaped_at = -_TWICE_S
@@ -248,8 +252,8 @@ class Interface:
         def visible() -> list[str]:
             # Cut at the upper end, so that the input line always fits on the screen.
             taken = min(_MAX_INPUT_ROWS, buffer.document.line_count) + 2 + len(help_lines())
-            if self.picker.opened():
-                taken = self.picker.rows + 1
+            if (picker := self._opened) is not None:
+                taken = picker.rows + 1
             free_rows = app.output.get_size().rows - taken
             return self.live[max(0, len(self.live) - free_rows) :] if free_rows > 0 else []
 
@@ -257,6 +261,7 @@ class Interface:
             parts = [BarPart(self._mode(app), MODE), *self._glance.toolbar()]
             return [("class:toolbar", fitted(parts, max(0, app.output.get_size().columns - 1)))]
 
+        nothing = Window(height=0)
         interface = HSplit(
             [
                 Window(
@@ -264,8 +269,8 @@ class Interface:
                     height=lambda: Dimension.exact(len(visible())),
                     dont_extend_height=True,
                 ),
-                ConditionalContainer(entry, ~self.picker.opened),
-                self.picker.container,
+                ConditionalContainer(entry, Condition(lambda: self._opened is None)),
+                DynamicContainer(lambda: nothing if self._opened is None else self._opened.container),
                 CompletionsMenu(max_height=6, extra_filter=has_focus(buffer)),
                 Window(
                     FormattedTextControl(lambda: [("class:toolbar", "\n".join(help_lines()))]),
@@ -291,6 +296,32 @@ class Interface:
 
         app.key_processor.before_key_press += close_help
         return app
+
+    def open_picker(self, picking: "Picking") -> None:
+        """Show a picker in the place of the input line."""
+        from rumi.channels.terminal.picker import Picker
+
+        self._picker = self._picker or Picker(self._reader)
+        self._picker.open(picking)
+
+    def close_picker(self) -> None:
+        """Close an open picker without a choice."""
+        if self._picker is not None:
+            self._picker.close(None)
+
+    @property
+    def _opened(self) -> "Picker | None":
+        return self._picker if self._picker is not None and self._picker.is_open else None
+
+    def _fold(self, text: str) -> str:
+        """Return what stands for a text in the input line: the text itself, or a mark if it is long."""
+        from rumi.channels.terminal.pasting import PastedTexts
+
+        self._pasted = self._pasted or PastedTexts(self._reader)
+        return self._pasted.fold(text)
+
+    def _whole(self, shown: str) -> str:
+        return shown if self._pasted is None else self._pasted.whole(shown)
 
     @property
     def _vi(self) -> bool:
@@ -326,13 +357,13 @@ class Interface:
                 buffer.delete_before_cursor()
                 buffer.insert_text("\n")
                 return
-            text = self._pasted.whole(buffer.text).strip()
+            text = self._whole(buffer.text).strip()
             if text:
                 if [*buffer.history.get_strings()][-1:] != [text]:
                     buffer.history.append_string(text)
                 self._last_sent = text
                 self._post(Line(text))
-            self._pasted.forget()
+            self._pasted = None
             buffer.reset()
 
         @keys.add("escape", "enter", filter=typing)
@@ -342,7 +373,7 @@ class Interface:
 
         @keys.add("<bracketed-paste>", filter=typing)
         def _paste(event: KeyPressEvent) -> None:
-            buffer.insert_text(self._pasted.fold(event.data))
+            buffer.insert_text(self._fold(event.data))
 
         @keys.add("c-c", filter=typing)
         def _interrupt(event: KeyPressEvent) -> None:
@@ -350,7 +381,7 @@ class Interface:
                 self._post(Interrupt())
             else:
                 self._post(Interrupt(cleared=bool(buffer.text)))
-                self._pasted.forget()
+                self._pasted = None
                 buffer.reset()
 
         @keys.add("escape", filter=typing & emacs)
@@ -375,7 +406,7 @@ class Interface:
         def edit_last() -> None:
             last = self._last_sent or next(reversed([*buffer.history.get_strings()]), "")
             if last and not buffer.text:
-                put(self._pasted.fold(last))
+                put(self._fold(last))
                 self._post(
                     Said(
                         gettext(
@@ -388,14 +419,17 @@ class Interface:
         @keys.add("c-r", filter=typing)
         @keys.add("/", filter=typing & vi_navigation_mode)
         def _search(event: KeyPressEvent) -> None:
+            from rumi.channels.terminal.choices import Choice
+            from rumi.channels.terminal.picker import Picking
+
             past = dict.fromkeys(reversed([*buffer.history.get_strings()]))
 
             def chosen(text: str | None) -> None:
                 if text is not None:
-                    put(self._pasted.fold(text))
+                    put(self._fold(text))
                     event.app.vi_state.input_mode = InputMode.INSERT
 
-            self.picker.open(
+            self.open_picker(
                 Picking(
                     gettext(self._reader.language, "Earlier messages"),
                     [Choice(text, text) for text in past],
@@ -406,7 +440,7 @@ class Interface:
         @keys.add("c-g", filter=typing)
         @keys.add("c-x", "c-e", filter=typing)
         def _edit(event: KeyPressEvent) -> None:
-            self._aside.edit(self._pasted.whole(buffer.text), lambda text: put(self._pasted.fold(text)))
+            self._aside.edit(self._whole(buffer.text), lambda text: put(self._fold(text)))
 
         @keys.add("c-o", filter=typing)
         def _unfold(event: KeyPressEvent) -> None:

@@ -7,11 +7,13 @@ prompt_toolkit knows.
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Final, TextIO, TypeAlias
+from typing import Final, TextIO
 
 from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.key_binding import KeyPress
 from typing_extensions import override
+
+from rumi.channels.terminal.screen import is_light
 
 NEW_LINE: Final = "\x1b\r"
 """Alt-Enter, which every terminal can send; Shift-Enter and Ctrl-Enter become this."""
@@ -37,9 +39,6 @@ _KEYPAD = {57414: "\r", 57417: "\x1b[D", 57418: "\x1b[C", 57419: "\x1b[A", 57420
     57399 + place: character for place, character in enumerate("0123456789./*-+")
 }
 _OF_CTRL = {" ": "\0", "2": "\0", "/": "\x1f", "-": "\x1f", "?": "\x7f"}
-
-Light: TypeAlias = bool
-"""True if the background is light, so that the text must be dark."""
 
 
 def legacy(code: int, modifiers: int) -> str:
@@ -67,21 +66,6 @@ def legacy(code: int, modifiers: int) -> str:
     return f"\x1b{text}" if alt and text else text
 
 
-def is_light(answer: str) -> Light | None:
-    """Return whether a reported colour such as `rgb:ffff/ffff/ffff` is light; None if it is not a colour."""
-    found = re.fullmatch(r"rgba?:([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})(?:/.*)?", answer)
-    if found is None:
-        return None
-    red, green, blue = (int(part, 16) / ((1 << 4 * len(part)) - 1) for part in found.groups())
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.5
-
-
-def is_light_by_environment(environment: Mapping[str, str]) -> Light | None:
-    """Return whether the background is light according to `COLORFGBG`, as `0;15`; None if it does not say."""
-    number = environment.get("COLORFGBG", "").rpartition(";")[2]
-    return int(number) in (7, *range(9, 16)) if re.fullmatch(r"\d|1[0-5]", number) else None
-
-
 class Keyboard(Vt100Input):
     """The input of prompt_toolkit, without the reports of the terminal.
 
@@ -93,7 +77,7 @@ class Keyboard(Vt100Input):
     def __init__(
         self,
         stdin: TextIO,
-        background: Callable[[Light], None],
+        background: Callable[[bool], None],
         extended: Callable[[], None],
         answered: Callable[[], None],
     ) -> None:

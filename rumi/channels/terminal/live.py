@@ -7,9 +7,9 @@ region is always smaller than the screen, even if the answer is long.
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import trio
 from rich.console import RenderableType
@@ -17,7 +17,8 @@ from rich.text import Text
 
 from rumi.agent.events import ConfirmationAsked, Thinking, ToolFinished, ToolStarted, TurnFinished, title_of
 from rumi.agent.todo_list import TODO, TodoItem
-from rumi.channels.terminal.calls import LINE_CHARS
+from rumi.agent.tool import ToolResult
+from rumi.channels.terminal.calls import LINE_CHARS, is_folded, omitted
 from rumi.channels.terminal.growing import GrowingAnswer
 from rumi.channels.terminal.paint import AnswerMarkdown, Called, Glimpse, Painter, TodoList, hanging
 from rumi.channels.terminal.progress import SPINNER, TICK_S
@@ -30,14 +31,20 @@ from rumi.platform.printable import clean, last_lines, one_line
 from rumi.platform.texts.operating import short_duration
 from rumi.texts import gettext
 
+if TYPE_CHECKING:
+    from rumi.channels.terminal.transcript import WindowTranscript
+
 OUTPUT_LINES = 5
 """Maximum number of lines shown of a running command's output."""
+
+_TYPED_LINES = 20
+"""Maximum number of lines shown of a typed message."""
 
 _LONG = 4000
 """More characters than this are painted in a thread, because painting them takes long."""
 
-_STYLES = {"complete": "", "model_error": "red", "crashed": "red"}
-_WARNING = "yellow"
+_STYLES = {"complete": "", "model_error": "bad", "crashed": "bad"}
+_WARNING = "warning"
 
 
 class Screen(Protocol):
@@ -68,13 +75,22 @@ class _Piece:
     sequence: str = ""
     """An invisible control sequence, written before the first line."""
 
+    whole: RenderableType | None = None
+    """What the transcript retains instead: the same with all that the screen leaves out."""
+
+    kept: int = 0
+    """The size of `whole` in characters."""
+
+    folded: bool = False
+
 
 class LiveView:
     """Draws a conversation on a `Screen`. `run` must be running: it redraws the live region.
 
     If `prompted` is True, there is an input line below the live region, separated from replies by an empty
-    line. If `answered_below` is True, a person types the answer to a question in place of the live region,
-    which is hidden while the question is pending.
+    line, and Ctrl-O unfolds outputs. `attend` is called with the seconds that a turn took when it ends, and
+    with None when a question waits. If `answered_below` is True, a person types the answer to a question in
+    place of the live region, which is hidden while the question is pending.
     """
 
     def __init__(
@@ -85,7 +101,10 @@ class LiveView:
         *,
         prompted: bool = False,
         answered_below: bool = False,
+        attend: Callable[[float | None], None] | None = None,
     ) -> None:
+        self._attend = attend
+        self._transcript: WindowTranscript | None = None
         self._prompted = prompted
         self._answered_below = answered_below
         self.last_turn = ""
@@ -120,6 +139,7 @@ class LiveView:
                 if any(queued.what.message == message for queued in before.queued):
                     self._print(_typed(text), gap=True)  # again: other answers came between it and its own
                 self._answer.begin()
+                self._retained.begin_turn()
             case Thinking() | ToolStarted():
                 self._end_piece()
             case TextDelta(text):
@@ -131,7 +151,7 @@ class LiveView:
                 return  # the live region shows the list
             case ToolFinished(call, result, steps):
                 title = title_of(before.called(call), one_line)
-                self._print(Called(title, result, self._reader, steps), gap=not self._after_tool)
+                self._pieces.append(self._called(title, result, steps))
                 self._after_tool = True
             case ConfirmationAsked(_, text, whole):
                 self._end_piece()
@@ -142,7 +162,9 @@ class LiveView:
                     )
                 answers = f"\n({gettext(self._reader.language, 'yes/no')})" if self._answered_below else ""
                 asked = f"? {gettext(self._reader.language, 'It asks:')} {clean(text)}{answers}"
-                self._print(Text(asked, style="bold yellow"), gap=True)
+                self._print(Text(asked, style="question"), gap=True)
+                if self._attend is not None:
+                    self._attend(None)
             case TurnFinished() as finished:
                 self._finish(finished, before.todo)
             case Queued(_, text):
@@ -187,7 +209,13 @@ class LiveView:
 
     async def typed(self, text: str) -> None:
         """Print the message that the person sent."""
-        self._print_aside(_typed(text), gap=True)
+        text = clean(text)
+        lines = text.split("\n")
+        shown, folded = text, len(lines) > _TYPED_LINES
+        if folded:
+            left = omitted(len(lines) - _TYPED_LINES + 1, self._reader, self._prompted)
+            shown = "\n".join([*lines[: _TYPED_LINES - 1], left])
+        self._print_aside(_typed(shown), gap=True, whole=_typed(text), kept=len(text), folded=folded)
         await self._draw()
 
     async def stopping(self, presses: int) -> None:
@@ -220,13 +248,40 @@ class LiveView:
             if asked:  # a reminder answers nothing
                 self._print(hanging(Text("› ", "dim"), Text(asked, "dim")), gap=True)
             if exchange.answer:
-                self._print(Glimpse(exchange.answer), gap=not asked)
+                answer = exchange.answer
+                self._pieces.append(
+                    _Piece(Glimpse(answer), gap=not asked, whole=AnswerMarkdown(answer), kept=len(answer))
+                )
         await self._end()
 
     async def copy(self, sequence: str, text: str) -> None:
         """Write a control sequence to the terminal, and print `text` as a dim line."""
         self._pieces.append(_Piece(Text(text, style="dim"), gap=False, sequence=sequence))
         await self._end()
+
+    async def whole(self, *, everything: bool) -> str:
+        """Return all lines of what the last turn shows folded, or `everything` that was shown, whole.
+
+        The text may contain colours and is safe to print; it is empty if nothing is folded.
+        """
+        await self._draw()  # what is queued is part of it
+        from rumi.channels.terminal.transcript import painted
+
+        kept = self._retained.everything() if everything else self._retained.folded()
+        text = await trio.to_thread.run_sync(painted, kept, self._painter, self._screen.size()[0])
+        return text + "".join(self._running_outputs())
+
+    @property
+    def _retained(self) -> "WindowTranscript":
+        from rumi.channels.terminal.transcript import WindowTranscript
+
+        self._transcript = self._transcript or WindowTranscript()
+        return self._transcript
+
+    def _running_outputs(self) -> list[str]:
+        """Return the outputs of the running calls, as far as they have come."""
+        outputs = ((called, self._turn.output(id)) for id, called in self._turn.calls.items())
+        return [f"\n$ {title_of(called.what, one_line)}\n{clean(said)}\n" for called, said in outputs if said]
 
     async def clear(self) -> None:
         """Print the part of the answer that is not printed yet, and clear the live region."""
@@ -241,18 +296,42 @@ class LiveView:
         self._pieces.append(_Piece(what, gap))
         self._after_tool = False
 
-    def _print_aside(self, what: RenderableType, *, gap: bool = False, characters: int = 0) -> None:
+    def _print_aside(
+        self,
+        what: RenderableType,
+        *,
+        gap: bool = False,
+        characters: int = 0,
+        whole: RenderableType | None = None,
+        kept: int = 0,
+        folded: bool = False,
+    ) -> None:
         """Queue content that is not part of the answer. It is printed after the block that is still growing.
 
         Until that block is complete, the live region shows the content below it.
         """
+        piece = _Piece(what, gap, characters, whole=whole, kept=kept, folded=folded)
         self._print_finished_blocks()
         if self._answer.empty:
             self._pieces += self._take_aside()
-            self._pieces.append(_Piece(what, gap, characters))
+            self._pieces.append(piece)
             self._after_tool = False
         else:
-            self._aside.append(_Piece(what, gap, characters))
+            self._aside.append(piece)
+
+    def _called(self, title: str, result: ToolResult, steps: int) -> _Piece:
+        called = Called(title, result, self._reader, steps, unfolds=self._prompted)
+        if not self._prompted:
+            return _Piece(called, gap=not self._after_tool)
+        from rumi.channels.terminal.transcript import WholeCall, characters_of
+
+        return _Piece(
+            called,
+            gap=not self._after_tool,
+            whole=WholeCall(title, result, self._reader, steps),
+            kept=characters_of(result),
+            folded=is_folded(result, self._reader),
+        )
 
     def _take_aside(self) -> list[_Piece]:
         aside, self._aside = self._aside, []
@@ -307,6 +386,8 @@ class LiveView:
         self._stopping = False
         tokens = finished.usage.prompt_tokens + finished.usage.completion_tokens
         began = self._turn.started  # None for a turn of an earlier process
+        if began is not None and self._attend is not None:
+            self._attend(trio.current_time() - began.time)
         parts = [] if began is None else [short_duration(trio.current_time() - began.time)]
         self.last_turn = " · ".join([*parts, *([f"{tokens} tokens"] if tokens else [])])
 
@@ -317,6 +398,14 @@ class LiveView:
         async with self._lock:
             self._print_finished_blocks()
             pieces, self._pieces = self._pieces, []
+            for piece in pieces if self._prompted else ():
+                if piece.what is not None:
+                    self._retained.keep(
+                        piece.whole or piece.what,
+                        piece.kept or piece.characters,
+                        gap=piece.gap,
+                        folded=piece.folded,
+                    )
             width = self._screen.size()[0]
             if sum(piece.characters for piece in pieces) > _LONG:
                 # Painting a thousand lines takes a second: do not block the other tasks for so long.
@@ -387,7 +476,7 @@ class LiveView:
         spinner = SPINNER[int(now / TICK_S) % len(SPINNER)]
         lines = []
         for called in self._turn.calls.values():
-            line = Text.assemble((f"{spinner} ", "cyan"), title_of(called.what, one_line))
+            line = Text.assemble((f"{spinner} ", "accent"), title_of(called.what, one_line))
             line.truncate(width - 10, overflow="ellipsis")
             line.append(f"  {int(now - called.time)} s", "dim")
             lines.append(line)
@@ -399,18 +488,18 @@ class LiveView:
         if self._stopping:
             lines.append(
                 Text.assemble(
-                    (f"{spinner} ", "cyan"), (f"{gettext(self._reader.language, 'stopping')}…", "yellow")
+                    (f"{spinner} ", "accent"), (f"{gettext(self._reader.language, 'stopping')}…", "warning")
                 )
             )
         elif waiting is not None and (left := math.ceil(since + waiting.what.seconds - now)) > 0:
             lines.append(
                 Text(
                     gettext(self._reader.language, "⏳ {seconds} s · {why}", why=label, seconds=left),
-                    style="yellow",
+                    style="warning",
                 )
             )
         elif not self._turn.calls:
-            line = Text.assemble((f"{spinner} ", "cyan"), f"{label} ")
+            line = Text.assemble((f"{spinner} ", "accent"), f"{label} ")
             line.append(f"{int(now - since)} s · {gettext(self._reader.language, 'Ctrl-C stops')}", "dim")
             lines.append(line)
         for line in lines:
@@ -419,4 +508,4 @@ class LiveView:
 
 
 def _typed(text: str) -> RenderableType:
-    return hanging(Text("› ", "bold cyan"), Text(clean(text), "bold"))
+    return hanging(Text("› ", "mark"), Text(clean(text), "bold"))

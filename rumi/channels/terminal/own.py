@@ -1,4 +1,4 @@
-"""Commands of the terminal itself, which are never sent to the chat: `/copy` and `/model`."""
+"""Commands of the terminal itself, which are never sent to the chat: `/copy`, `/model` and `/transcript`."""
 
 import base64
 import time
@@ -15,15 +15,8 @@ from rumi.chats.port import ChatPort
 from rumi.errors import RumiError, UsageError
 from rumi.texts import gettext
 
-OWN: Final = ("/copy", "/model")
-
 MOST_COPIED: Final = 74_994
 """Maximum number of bytes to copy: in base64, every terminal that supports OSC 52 accepts them."""
-
-
-def is_own(text: str) -> bool:
-    """Return True if a line is a command of the terminal itself."""
-    return text.lower().split()[:1] in ([command] for command in OWN)
 
 
 def copying(text: str) -> tuple[str, int]:
@@ -42,11 +35,13 @@ async def do_own(
     copy: Callable[[str, str], Awaitable[None]] | None = None,
     pick: Pick | None = None,
     models: Sequence[ModelName] = (),
+    unfold: Callable[[], Awaitable[None]] | None = None,
 ) -> None:
     """Execute a command of the terminal.
 
     `copy` writes a control sequence and a notice to the terminal; it is None if the output is not a terminal.
-    `pick` lets the person choose one of `models`; it is None if there is no input line.
+    `pick` lets the person choose one of `models`, and `unfold` shows all that was shown in this window; they
+    are None if there is no input line.
 
     Raises:
         RumiError: the command failed.
@@ -69,6 +64,10 @@ async def do_own(
         )
         reply = Replied(0, (), said)
         await session.view.reply(ChatEvent(port.chat, "", time.time(), reply), Settled(reply, None))
+    elif command.lower() == "/transcript":
+        if unfold is None:
+            raise UsageError("/transcript needs a terminal: it shows there all that this window has shown.")
+        await unfold()
     elif copy is None:
         raise UsageError("/copy needs a terminal: it copies the last answer to its clipboard.")
     elif not session.last_answer:

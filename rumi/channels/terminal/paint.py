@@ -7,7 +7,7 @@ the terminal.
 
 import io
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -34,26 +34,35 @@ from rumi.platform.printable import clean, one_line
 if TYPE_CHECKING:
     from markdown_it.token import Token
 
-_THEME = Theme(
-    {
-        "markdown.h1": "bold underline",
-        "markdown.h2": "bold underline",
-        "markdown.h3": "bold",
-        "markdown.h4": "bold",
-        "markdown.code": "cyan",
-        "markdown.block_quote": "dim",
-        "markdown.item.bullet": "cyan",
-        "markdown.item.number": "cyan",
-        "markdown.link": "none",
-        "markdown.link_url": "underline",
-        "markdown.hr": "dim",
-        "markdown.table.border": "dim",
-        "markdown.table.header": "bold",
-    }
-)
+_STYLES = {
+    "markdown.h1": "bold underline",
+    "markdown.h2": "bold underline",
+    "markdown.h3": "bold",
+    "markdown.h4": "bold",
+    "markdown.block_quote": "dim",
+    "markdown.link": "none",
+    "markdown.link_url": "underline",
+    "markdown.hr": "dim",
+    "markdown.table.border": "dim",
+    "markdown.table.header": "bold",
+    "good": "green",
+    "bad": "red",
+}
 
 
-_DIFF = {"+": "green", "-": "red", "@": "cyan"}
+def _theme(accent: str, warning: str) -> Theme:
+    names = ("markdown.code", "markdown.item.bullet", "markdown.item.number", "accent")
+    return Theme(
+        _STYLES
+        | dict.fromkeys(names, accent)
+        | {"mark": f"bold {accent}", "warning": warning, "question": f"bold {warning}"}
+    )
+
+
+_ON_DARK, _ON_LIGHT = _theme("cyan", "yellow"), _theme("blue", "magenta")
+"""On a light background, most terminals show cyan and yellow so light that they cannot be read."""
+
+DIFF_STYLES = {"+": "good", "-": "bad", "@": "accent"}
 """Colours of a diff's lines, by their first character."""
 
 _TODO = {MARKS["doing"]: "bold", MARKS["done"]: "dim"}
@@ -61,27 +70,29 @@ _TODO = {MARKS["doing"]: "bold", MARKS["done"]: "dim"}
 
 
 class Painter:
-    """Renderer with the colours that the environment allows (`TERM`, `COLORTERM`, `NO_COLOR`)."""
+    """Renderer with the colours that the environment allows (`TERM`, `COLORTERM`, `NO_COLOR`).
 
-    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
-        self._console = Console(
-            file=io.StringIO(),
-            force_terminal=True,
-            force_interactive=False,
-            legacy_windows=False,
-            theme=_THEME,
-            highlight=False,
-            markup=False,
-            emoji=False,
-            _environ=dict(os.environ if environment is None else environment),
-        )
+    `light` tells whether the terminal has a light background; the answer may change.
+    """
+
+    def __init__(
+        self, environment: Mapping[str, str] | None = None, light: Callable[[], bool] = lambda: False
+    ) -> None:
+        environment = os.environ if environment is None else environment
+        self._light = light
+        self._consoles = {
+            False: _console(_ON_DARK, environment),
+            True: _console(_ON_LIGHT, environment, _LightConsole),
+        }
+        self._console = self._consoles[False]
         system = self._console.color_system
         self._colours: ColorSystem | None = COLOR_SYSTEMS[system] if system is not None else None
 
     def paint(self, what: RenderableType, width: int) -> list[str]:
         """Return the object `what` as lines of at most `width` cells, without trailing spaces."""
-        options = self._console.options.update(width=max(1, width), height=None)
-        lines = self._console.render_lines(what, options, pad=False)
+        console = self._consoles[self._light()]
+        options = console.options.update(width=max(1, width), height=None)
+        lines = console.render_lines(what, options, pad=False)
         return [self._encode(line) for line in lines]
 
     def _encode(self, line: list[Segment]) -> str:
@@ -96,6 +107,24 @@ class Painter:
             else:
                 written.append(style.render(safe, color_system=self._colours))
         return "".join(written)
+
+
+def _console(theme: Theme, environment: Mapping[str, str], kind: type[Console] = Console) -> Console:
+    return kind(
+        file=io.StringIO(),
+        force_terminal=True,
+        force_interactive=False,
+        legacy_windows=False,
+        theme=theme,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        _environ=dict(environment),
+    )
+
+
+class _LightConsole(Console):
+    """A console on a light background."""
 
 
 def _without_end(line: list[Segment]) -> list[Segment]:
@@ -132,18 +161,22 @@ class Called:
     below it. The excerpt of the output follows.
     """
 
-    def __init__(self, title: str, result: ToolResult, reader: Reader, steps: int = 0) -> None:
+    def __init__(
+        self, title: str, result: ToolResult, reader: Reader, steps: int = 0, *, unfolds: bool = False
+    ) -> None:
         self._title = title
         self._good = result.ok and not result.exit_code
         self._outcome = outcome_of(result, reader, steps)
-        self._excerpt = [(line, "dim") for line in excerpt_of(result, reader)]
-        self._excerpt += [(line, _DIFF.get(line[:1], "dim")) for line in diff_of(result, reader)]
+        self._excerpt = [(line, "dim") for line in excerpt_of(result, reader, unfolds)]
+        self._excerpt += [
+            (line, DIFF_STYLES.get(line[:1], "dim")) for line in diff_of(result, reader, unfolds)
+        ]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Lay out the call for the available width."""
         width = options.max_width
-        mark = Text("● ", "green" if self._good else "red")
-        outcome = Text(self._outcome, "dim" if self._good else "red")
+        mark = Text("● ", "good" if self._good else "bad")
+        outcome = Text(self._outcome, "dim" if self._good else "bad")
         if cell_len(self._title) + outcome.cell_len + 6 <= width:
             yield Text.assemble(mark, (self._title, "bold"), "  ", outcome)
         else:
@@ -226,7 +259,8 @@ class _Heading(Heading):
 class _Code(CodeBlock):
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         code = str(self.text).rstrip()
-        syntax = Syntax(code, self.lexer_name, theme="ansi_dark", background_color="default", word_wrap=True)
+        theme = "ansi_light" if isinstance(console, _LightConsole) else "ansi_dark"
+        syntax = Syntax(code, self.lexer_name, theme=theme, background_color="default", word_wrap=True)
         yield Padding(syntax, (0, 0, 0, 2))
 
 

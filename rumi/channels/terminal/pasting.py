@@ -49,10 +49,6 @@ class PastedTexts:
             ]
         return "".join(part for part, _ in parts)
 
-    def forget(self) -> None:
-        """Begin a new message."""
-        self._texts.clear()
-
 
 def _replaced(part: str, mark: str, text: str) -> list[tuple[str, bool]]:
     pieces: list[tuple[str, bool]] = []

@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from prompt_toolkit.application.current import get_app
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
-from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.key_binding.vi_state import InputMode
 from prompt_toolkit.layout import (
     BufferControl,
-    ConditionalContainer,
     FormattedTextControl,
     HSplit,
     UIControl,
@@ -62,24 +60,21 @@ class Picker:
         self._mode = InputMode.INSERT
         self._filter = Buffer(multiline=False, on_text_changed=lambda _: self._search())
         self._control = BufferControl(self._filter, key_bindings=self._keys())
-        self.opened = Condition(lambda: self._picking is not None)
-        self.container = ConditionalContainer(
-            HSplit(
-                [
-                    Window(FormattedTextControl(self._title), height=1),
-                    Window(
-                        self._control,
-                        height=1,
-                        get_line_prefix=lambda line, wrapped: [("class:prompt", "⌕ ")],
-                    ),
-                    Window(
-                        FormattedTextControl(self._list), height=lambda: self._shown, dont_extend_height=True
-                    ),
-                    Window(FormattedTextControl(self._end), height=1),
-                ]
-            ),
-            filter=self.opened,
+        self.container = HSplit(
+            [
+                Window(FormattedTextControl(self._title), height=1),
+                Window(
+                    self._control, height=1, get_line_prefix=lambda line, wrapped: [("class:prompt", "⌕ ")]
+                ),
+                Window(FormattedTextControl(self._list), height=lambda: self._shown, dont_extend_height=True),
+                Window(FormattedTextControl(self._end), height=1),
+            ]
         )
+
+    @property
+    def is_open(self) -> bool:
+        """Return True if the person is choosing."""
+        return self._picking is not None
 
     @property
     def rows(self) -> int:

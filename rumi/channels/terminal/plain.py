@@ -13,10 +13,9 @@ from rumi.agent.todo_list import shown_lines
 from rumi.channels.terminal.calls import excerpt_of, outcome_of, paths_of
 from rumi.channels.terminal.files import handed_files, named_in
 from rumi.channels.terminal.options import DEFAULT_LIMITS, FileLimits
-from rumi.channels.terminal.own import do_own, is_own
 from rumi.channels.terminal.session import FAILURES, INTERRUPTED, UNCONFIRMED, Settled, TerminalSession
 from rumi.channels.terminal.streams import Lines, Writer
-from rumi.channels.terminal.words import LEAVING, TYPED_LEAVING, Reader, is_answer, is_stop
+from rumi.channels.terminal.words import LEAVING, TYPED_LEAVING, Reader, is_answer, is_own, is_stop
 from rumi.chats.events import ChatEvent, Queued, Replied, TurnState
 from rumi.errors import RumiError
 from rumi.models.model import Waiting
@@ -212,6 +211,8 @@ async def _send_lines(
         else:
             try:
                 if is_own(text):
+                    from rumi.channels.terminal.own import do_own
+
                     await do_own(text, session, reader)
                 else:  # a person's line may name files; the first line also gets those of the command line
                     names = (*session.attached_names, *(named_in(text) if prompt is not None else ()))

@@ -28,11 +28,12 @@ _HANG_UP_S = 1.0
 _NOT_FOUND: Final = 127
 """Exit code of a shell that cannot find the program."""
 
+_SAVED = "\x1b7"
 _KILLED = (
-    "\x1b[?1049l"  # the normal screen
     "\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l"  # the mouse
-    "\x1b[?1l\x1b>\x1b[?7h\x1b[r\x1b[?25h\x1b[0m\x1b(B"  # cursor keys, keypad, wrapping, scrolling, cursor
+    "\x1b[?1l\x1b>\x1b[?7h\x1b[r\x1b[?25h\x1b(B"  # cursor keys, keypad, wrapping, scrolling, cursor
     "\x1b[>4m\x1b[<u"  # longer keys
+    "\x1b[?1049l\x1b8\x1b[0m\x1b[J"  # the normal screen, and the saved position of the cursor
 )
 """What a program that was killed could not take back."""
 
@@ -136,6 +137,7 @@ def begin(
     Raises:
         OSError: the program cannot be started.
     """
+    os.write(streams.output.fd, _SAVED.encode())
     return subprocess.Popen(
         argv,
         stdin=streams.input.fd if stdin is None else stdin,

@@ -14,7 +14,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import trio
 from prompt_toolkit.application import Application, create_app_session, in_terminal
@@ -22,21 +22,15 @@ from prompt_toolkit.data_structures import Size
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 
-from rumi.channels.terminal.choices import Choice
 from rumi.channels.terminal.interface import Aside, End, Glance, Interface, Said, Typed
-from rumi.channels.terminal.keyboard import (
-    EXTENDED,
-    Keyboard,
-    Light,
-    asking,
-    is_light_by_environment,
-    resetting,
-)
 from rumi.channels.terminal.options import TerminalOptions
-from rumi.channels.terminal.picker import Picking
-from rumi.channels.terminal.screen import BEGIN, END
+from rumi.channels.terminal.screen import BEGIN, END, is_light_by_environment
 from rumi.channels.terminal.streams import OutputClosedError, StandardStreams
 from rumi.channels.terminal.words import Reader
+
+if TYPE_CHECKING:
+    from rumi.channels.terminal.choices import Choice
+    from rumi.channels.terminal.keyboard import Keyboard
 
 _CLOSING_S = 2.0
 """Maximum time for the thread to restore the terminal and end, in seconds."""
@@ -72,7 +66,7 @@ class _Thread:
 
     app: Application[None]
     interface: Interface
-    keyboard: Keyboard
+    keyboard: "Keyboard"
     post: Callable[[Typed], None]
     token: trio.lowlevel.TrioToken
     extended: bool = False
@@ -114,6 +108,7 @@ class PromptScreen:
         self._closing: asyncio.Event | None = None
         self._keyboard: Keyboard | None = None
         self._suspended = False
+        self._dismissed = False
         self._before: list[Any] = []  # the terminal's modes
         self._ended = False
 
@@ -157,7 +152,7 @@ class PromptScreen:
             self._sequences += sequence
         self._poke()
 
-    async def pick(self, title: str, choices: Sequence[Choice], filter: str = "") -> str | None:
+    async def pick(self, title: str, choices: "Sequence[Choice]", filter: str = "") -> str | None:
         """Let the person choose; return the value of the choice, or None if they leave the picker.
 
         `filter` is the initial text of the picker's filter. If this call is cancelled, the picker closes.
@@ -171,15 +166,18 @@ class PromptScreen:
                 self._open.discard(request)
                 thread.resolve(request, value)
 
+            from rumi.channels.terminal.picker import Picking
+
             self._open.add(request)
-            thread.interface.picker.open(Picking(title, choices, chosen, filter))
+            thread.interface.open_picker(Picking(title, choices, chosen, filter))
 
         return await self._requested(show)
 
     def dismiss(self) -> None:
-        """Close an open picker without a choice."""
+        """Close an open picker without a choice, or an open pager."""
         with self._lock:
-            self._requests.append(_Request(lambda thread, _: thread.interface.picker.close(None)))
+            self._requests.append(_Request(lambda thread, _: thread.interface.close_picker()))
+            self._dismissed = True
         self._poke()
 
     async def page(self, text: str) -> None:
@@ -287,6 +285,8 @@ class PromptScreen:
     def _run_app(
         self, token: trio.lowlevel.TrioToken, post: Callable[[Typed], None], begun: Callable[[], None]
     ) -> None:
+        from rumi.channels.terminal.keyboard import EXTENDED, Keyboard
+
         def size() -> Size:
             columns, rows = self._streams.output.columns_and_rows()
             return Size(rows=rows, columns=columns)
@@ -305,7 +305,7 @@ class PromptScreen:
                     enable_cpr=False,
                 )
 
-                def background(light: Light) -> None:
+                def background(light: bool) -> None:
                     self.light = interface.light = light
                     app.invalidate()
 
@@ -332,7 +332,6 @@ class PromptScreen:
                         self._loop = asyncio.get_running_loop()
                         self._wake, self._closing = asyncio.Event(), asyncio.Event()
                         self._wake.set()
-                        self._ask(thread)
                         app.create_background_task(self._keep_drawing(thread))
                         begun()
 
@@ -357,6 +356,8 @@ class PromptScreen:
 
     def _ask(self, thread: _Thread) -> None:
         """Switch on the terminal's reports. They come at any time, and no task waits for them."""
+        from rumi.channels.terminal.keyboard import EXTENDED, asking
+
         output = thread.app.output
         output.write_raw(asking(os.environ, background=self._options.theme == "auto"))
         if thread.extended:
@@ -365,6 +366,8 @@ class PromptScreen:
 
     def _reset(self, thread: _Thread) -> None:
         """Take back what `_ask` has switched on."""
+        from rumi.channels.terminal.keyboard import resetting
+
         thread.app.output.write_raw(resetting(os.environ, extended=thread.extended))
         thread.app.output.flush()
 
@@ -373,13 +376,17 @@ class PromptScreen:
         assert self._closing is not None
         app, interface, asked_at = thread.app, thread.interface, time.monotonic()
         ended = False
+        # Only now: this task runs when the terminal is in raw mode, and does not show its own answers.
+        self._ask(thread)
         while not ended:
             await self._wake.wait()
             self._wake.clear()
             if self._suspended:
-                if self._ended:
+                if self._ended or self._dismissed:
                     self._closing.set()  # what has the terminal must end now; then this loop goes on
                 continue
+            self._closing.clear()
+            self._dismissed = False
             with self._lock:
                 above, self._above = self._above, []
                 drawings = list(self._drawings)
@@ -404,7 +411,7 @@ class PromptScreen:
                 thread.token.run_sync_soon(drawing.over.set)
             for request in requests:
                 request.run(thread, request)
-        interface.picker.close(None)
+        interface.close_picker()
         with suppress(TimeoutError):
             async with asyncio.timeout(asked_at + _ANSWER_S - time.monotonic()):
                 await thread.answered.wait()
@@ -448,7 +455,7 @@ class PromptScreen:
                 self._reset(thread)
                 termios.tcsetattr(self._streams.input.fd, termios.TCSANOW, self._before)
                 await body()
-                self._ask(thread)
+            self._ask(thread)
         finally:
             self._suspended = False
             self._wake.set()

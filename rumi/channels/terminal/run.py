@@ -5,10 +5,9 @@ from collections.abc import AsyncIterator
 import trio
 
 from rumi.channels.terminal.options import TerminalOptions
-from rumi.channels.terminal.own import do_own, is_own
 from rumi.channels.terminal.session import SIGNALS, ConversationView, TerminalSession
 from rumi.channels.terminal.streams import OutputClosedError, StandardStreams, capable
-from rumi.channels.terminal.words import LEAVING, Reader
+from rumi.channels.terminal.words import LEAVING, Reader, is_own
 from rumi.chats.commands import RESET_FILES, asks_first
 from rumi.chats.port import ChatPort
 from rumi.errors import UsageError, single
@@ -126,6 +125,8 @@ async def _once(
                 await screen.close()
         return code
     if is_own(text):
+        from rumi.channels.terminal.own import do_own
+
         await do_own(text, session(view), reader)
         return 0
     code = await once(session(view), text, signals, reader=reader, attachments=attachments, person=person)

@@ -1,6 +1,7 @@
-"""A live region on a terminal without an input line, drawn with a few control sequences."""
+"""A live region on a terminal without an input line, and the background of a terminal."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -42,3 +43,18 @@ class LiveScreen:
         # Counted for the current width: after a resize the terminal has wrapped the old lines differently.
         rows = sum(max(1, -(-cell_len(Text.from_ansi(line).plain) // columns)) for line in self._live)
         return "\r" + (f"\x1b[{rows - 1}A" if rows > 1 else "") + "\x1b[J"
+
+
+def is_light(answer: str) -> bool | None:
+    """Return whether a reported colour such as `rgb:ffff/ffff/ffff` is light; None if it is not a colour."""
+    found = re.fullmatch(r"rgba?:([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})(?:/.*)?", answer)
+    if found is None:
+        return None
+    red, green, blue = (int(part, 16) / ((1 << 4 * len(part)) - 1) for part in found.groups())
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.5
+
+
+def is_light_by_environment(environment: Mapping[str, str]) -> bool | None:
+    """Return whether the background is light according to `COLORFGBG`, as `0;15`; None if it does not say."""
+    number = environment.get("COLORFGBG", "").rpartition(";")[2]
+    return int(number) in (7, *range(9, 16)) if re.fullmatch(r"\d|1[0-5]", number) else None

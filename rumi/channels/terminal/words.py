@@ -48,6 +48,7 @@ _COMMANDS = (
     ("/no", Text("refuse it: /no 1")),
     ("/model", Text("the model; /model PROVIDER:NAME changes it")),
     ("/copy", Text("the last answer to the clipboard")),
+    ("/transcript", Text("all that this window has shown, whole")),
     ("/exit", Text("leave")),
     ("/quit", Text("leave")),
 )
@@ -87,6 +88,11 @@ def help_of_own(language: Language) -> str:
     """Return the help lines of the terminal's own commands."""
     own = [(name, does) for name, does in commands(language) if name.split()[0][1:] not in COMMAND_NAMES]
     return "\n".join(f"- `{name}`: {does}" for name, does in own)
+
+
+def is_own(text: str) -> bool:
+    """Return True if a line is a command of the terminal itself, which is never sent to the chat."""
+    return text.lower().split()[:1] in (["/copy"], ["/model"], ["/transcript"])
 
 
 def is_stop(text: str) -> bool:

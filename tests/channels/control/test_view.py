@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from rumi.channels.attach.activity_text import duration
-from rumi.channels.attach.status_view import Choice, chats_of, render, render_workers
+from rumi.channels.attach.status_view import StatusFilter, chats_of, render, render_workers
 from rumi.texts import Language
 
 
@@ -29,7 +29,7 @@ def chat(id: str, **job: Any) -> dict[str, Any]:
     return item(id, figures=metrics, doing="turn" if job else "")
 
 
-def shown(tree: dict[str, Any], width: int = 80, choice: Choice | None = None, **more: Any) -> str:
+def shown(tree: dict[str, Any], width: int = 80, choice: StatusFilter | None = None, **more: Any) -> str:
     console = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
     status = {
         "program": "1", "pid": 7, "uptime_s": 61, "model": "offline",
@@ -86,7 +86,7 @@ def test_a_task_says_whose_it_is_what_it_has_spent_and_its_last_step(
     }
     second = {"kind": "repo", "owner": "local", "state": "queued", "calls": 0, "seconds": 0.0, "step": ""}
     rows = [item(str(id), figures=figures, doing="busy") for id, figures in enumerate((first, second))]
-    text = shown(item("rumi", item("tasks", *rows)), 120, Choice(language=language))
+    text = shown(item("rumi", item("tasks", *rows)), 120, StatusFilter(language=language))
     first_row, second_row = text.splitlines()[-2:]
     assert first_row.rstrip().endswith(f"  {works}")
     assert second_row.rstrip().endswith(f"  {waits}")
@@ -120,8 +120,8 @@ def test_a_chat_that_gave_up_is_marked_also_where_it_is_in_memory_no_more() -> N
 def test_the_selected_chat_is_shown_and_the_order_is_the_persons() -> None:
     chats = [chat(f"c{number:02}") for number in range(20)] + [chat("z", age_s=1.0), chat("y", age_s=9.0)]
     status = {"tree": house(*chats)}
-    assert [shown_chat["id"] for shown_chat in chats_of(status, Choice())] == ["y", "z"]
-    assert [shown_chat["id"] for shown_chat in chats_of(status, Choice("name", selected="c07"))] == [
+    assert [shown_chat["id"] for shown_chat in chats_of(status, StatusFilter())] == ["y", "z"]
+    assert [shown_chat["id"] for shown_chat in chats_of(status, StatusFilter("name", selected="c07"))] == [
         "c07",
         "y",
         "z",
@@ -136,7 +136,7 @@ def test_where_there_is_little_room_chats_and_trouble_stay_and_the_selected_one_
         "rumi", item("journal"), containers, item("chats", *chats, kind="dynamic_supervisor"), ill,
         kind="supervisor",
     )  # fmt: skip
-    lines = shown(tree, choice=Choice(terse=True, many=3, most=3, selected="c07")).splitlines()[4:]
+    lines = shown(tree, choice=StatusFilter(terse=True, many=3, most=3, selected="c07")).splitlines()[4:]
     assert [line.split(" running")[0].strip("│├└ ") for line in lines] == [
         "rumi", "chats", "c05", "c06", "c07", "… 17 more", "poller", "… 2 at rest",
     ]  # fmt: skip
@@ -169,7 +169,7 @@ def test_what_waits_for_a_turn_stands_before_what_the_turn_does() -> None:
     assert "2 queued · t7 thinking · 3 s" in text
     assert "1 queued · 5 s in bash xxx" in text
     assert "0 queued" not in shown(house(chat("a", age_s=3.0)))
-    spanish = shown(house(chat("a", age_s=3.0, queued=2)), choice=Choice(language="es"))
+    spanish = shown(house(chat("a", age_s=3.0, queued=2)), choice=StatusFilter(language="es"))
     assert "2 en cola · t7" in spanish
 
 

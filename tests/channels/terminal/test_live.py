@@ -121,7 +121,7 @@ async def test_a_block_that_is_taller_than_the_screen_shows_its_end_and_is_print
     assert max(len(live) for _, live in sheet.seen) <= 11
 
 
-async def test_tool_calls_show_command_outcome_and_the_first_lines(autojump_clock: MockClock) -> None:
+async def test_tool_calls_show_outcome_and_the_first_and_last_lines(autojump_clock: MockClock) -> None:
     long = "grep -r " + "word " * 60
     said = "\n".join(f"file{number}" for number in range(20))
     sheet = await play(
@@ -141,9 +141,9 @@ async def test_tool_calls_show_command_outcome_and_the_first_lines(autojump_cloc
         "● $ ls  exit 0 · 3.0 s",
         "    file0",
         "    file1",
-        "    file2",
-        "    file3",
         "    … 16 more lines",
+        "    file18",
+        "    file19",
         "● $ grep -r word word word word word word word word word word word word word",
         "  word word word word word word word word word word word word word word …",
         "  exit 1 · 1 min 05 s",
