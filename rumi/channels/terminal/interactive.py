@@ -17,9 +17,10 @@ from rumi.channels.terminal.paint import Painter
 from rumi.channels.terminal.prompt import PromptScreen
 from rumi.channels.terminal.session import INTERRUPTED, TerminalSession
 from rumi.channels.terminal.streams import StandardStreams
-from rumi.channels.terminal.words import TYPED_LEAVING, Reader
+from rumi.channels.terminal.words import TYPED_LEAVING, Reader, shown_model
 from rumi.chats.port import ChatPort
 from rumi.errors import RumiError
+from rumi.platform.config.providers import OFFLINE
 from rumi.platform.texts.translation import error_text
 from rumi.texts import gettext
 
@@ -39,7 +40,7 @@ async def interact(
 
     def toolbar() -> str:
         queued = gettext(reader.language, "{count} queued", count=session.queued) if session.queued else ""
-        parts = (port.model, options.engine, port.chat, view.last_turn, queued)
+        parts = (shown_model(port.model, reader.language), options.engine, port.chat, view.last_turn, queued)
         return " " + " · ".join(part for part in parts if part)
 
     glance = Glance(
@@ -48,7 +49,7 @@ async def interact(
         working=lambda: session.busy,
     )
     screen = PromptScreen(streams, reader, options.history_path, glance)
-    view = LiveView(screen, Painter(), reader, prompted=True)
+    view = LiveView(screen, Painter(), reader, prompted=True, brief=lambda: port.model == OFFLINE)
     session = TerminalSession(port, view, reader, yes=options.yes)
     session.attached_names = options.files
     # Unbounded: typed lines must never wait, and a person types little.

@@ -7,7 +7,7 @@ region is always smaller than the screen, even if the answer is long.
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -74,7 +74,8 @@ class LiveView:
 
     If `prompted` is True, there is an input line below the live region, separated from replies by an empty
     line. If `answered_below` is True, a person types the answer to a question in place of the live region,
-    which is hidden while the question is pending.
+    which is hidden while the question is pending. While `brief` returns True, tool calls are shown without
+    their output, because the answers repeat it, as those of the demo model do.
     """
 
     def __init__(
@@ -85,7 +86,9 @@ class LiveView:
         *,
         prompted: bool = False,
         answered_below: bool = False,
+        brief: Callable[[], bool] = lambda: False,
     ) -> None:
+        self._brief = brief
         self._prompted = prompted
         self._answered_below = answered_below
         self.last_turn = ""
@@ -131,6 +134,7 @@ class LiveView:
                 return  # the live region shows the list
             case ToolFinished(call, result, steps):
                 title = title_of(before.called(call), one_line)
+                result = replace(result, content="") if self._brief() else result
                 self._print(Called(title, result, self._reader, steps), gap=not self._after_tool)
                 self._after_tool = True
             case ConfirmationAsked(_, text, whole):

@@ -12,6 +12,7 @@ from rumi.channels.terminal.words import LEAVING, Reader
 from rumi.chats.commands import RESET_FILES, asks_first
 from rumi.chats.port import ChatPort
 from rumi.errors import UsageError, single
+from rumi.platform.config.providers import OFFLINE
 
 
 async def run_terminal(
@@ -107,7 +108,13 @@ async def _once(
         from rumi.channels.terminal.screen import LiveScreen
 
         screen = LiveScreen(streams.output)
-        live = LiveView(screen, Painter(), reader, answered_below=person is not None)
+        live = LiveView(
+            screen,
+            Painter(),
+            reader,
+            answered_below=person is not None,
+            brief=lambda: port.model == OFFLINE,
+        )
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(live.run)

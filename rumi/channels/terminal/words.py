@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from rumi.chats.commands import NAMES as COMMAND_NAMES
 from rumi.chats.events import ChatEvent, TurnRestarted
+from rumi.platform.config.providers import OFFLINE
 from rumi.platform.texts.questions import yes_or_no
 from rumi.texts import Language, Text, gettext, translate
 
@@ -65,6 +66,11 @@ def help_of_own(language: Language) -> str:
     """Return the help lines of the terminal's own commands."""
     own = [(name, does) for name, does in commands(language) if name.split()[0][1:] not in COMMAND_NAMES]
     return "\n".join(f"- `{name}`: {does}" for name, does in own)
+
+
+def shown_model(model: str, language: Language) -> str:
+    """Return a model's name for people: that of the demo model is a word, and no name of the configuration."""
+    return gettext(language, "demo") if model == OFFLINE else model
 
 
 def is_stop(text: str) -> bool:
