@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
 GROQ_KEYS: Final = "https://console.groq.com/keys"
 
-TRY_S: Final = 30.0
-"""Maximum time for a model to answer the test call, in seconds."""
-
 MOST_SHOWN: Final = 20
 """Maximum number of a server's models that are listed."""
 
@@ -258,23 +255,13 @@ class _Wizard:
         After an error, the user may keep the answer, because the network may be down. A key that the server
         refused cannot be kept.
         """
+        from rumi.cli.model_keys import try_model
         from rumi.errors import RumiError, single
         from rumi.models.model import ModelError
-        from rumi.models.settings import ModelSettings
-        from rumi.platform.config.providers import key_owner
-        from rumi.platform.config.secrets import Secret, Secrets
 
-        keys = {key_owner(model): Secret(key)} if key else {}
-        settings = ModelSettings(secrets=Secrets(keys=keys, base_urls=self.loaded.secrets.base_urls)).changed(
-            default=model,
-            fallbacks=(),
-            timeout_s=TRY_S,
-            first_token_timeout_s=TRY_S,
-            custom=custom or {},
-        )
         self.say(Text("Trying it out …"))
         try:
-            took_s = run_async(_answer, settings)
+            took_s = run_async(try_model, self.loaded, model, key, custom)
         except Exception as error:
             known = single(error)
             if not isinstance(known, RumiError):
@@ -365,17 +352,6 @@ class _Wizard:
         answer = self._choose(question, choices, now)
         if answer != now:
             self.keys[key] = answer
-
-
-async def _answer(settings: Any) -> float:
-    from rumi.models.build import build_models
-    from rumi.models.trying import try_out
-
-    models = build_models(settings)
-    try:
-        return await try_out(models)
-    finally:
-        await models.aclose()
 
 
 def _is_address(url: str) -> bool:

@@ -14,6 +14,7 @@ from rumi.channels.terminal.live import LiveView
 from rumi.channels.terminal.options import FileLimits, TerminalOptions
 from rumi.channels.terminal.own import do_own, is_own
 from rumi.channels.terminal.paint import Painter
+from rumi.channels.terminal.pasted_keys import PastedKeys
 from rumi.channels.terminal.prompt import PromptScreen
 from rumi.channels.terminal.session import INTERRUPTED, TerminalSession
 from rumi.channels.terminal.streams import StandardStreams
@@ -65,7 +66,8 @@ async def interact(
         await view.recalled(await session.recall())
         await nursery.start(session.run)
         nursery.start_soon(_forward, signals, send)
-        code = await _serve(session, view, reader, options.limits, typed)
+        keys = PastedKeys(options.keys, reader, view.notice)
+        code = await _serve(session, view, reader, options.limits, keys, typed)
         with trio.move_on_after(1):
             await view.clear()
         nursery.cancel_scope.cancel()
@@ -90,6 +92,7 @@ async def _serve(
     view: LiveView,
     reader: Reader,
     limits: FileLimits,
+    keys: PastedKeys,
     typed: trio.MemoryReceiveChannel[_Input],
 ) -> int:
     """Handle input until the person or a signal ends the chat; return the exit code.
@@ -98,11 +101,14 @@ async def _serve(
     """
     async for what in typed:
         match what:
-            case Line(text) if text.lower() in TYPED_LEAVING:
+            case Line(line) if line.lower() in TYPED_LEAVING:
                 break
-            case Line(text):
-                await view.typed(text)
+            case Line(line):
+                await view.typed(keys.shown(line))
                 try:
+                    text = await keys.take(line)
+                    if text is None:
+                        continue
                     if is_own(text):
                         await do_own(text, session, reader, view.copy)
                         continue

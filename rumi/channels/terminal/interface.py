@@ -23,6 +23,7 @@ from prompt_toolkit.widgets import SearchToolbar
 from typing_extensions import override
 
 from rumi.channels.terminal.words import Reader, commands
+from rumi.platform.config.providers import pasted_secret
 from rumi.texts import gettext
 
 _MAX_INPUT_ROWS = 10
@@ -195,7 +196,8 @@ class Interface:
         def _send(event: KeyPressEvent) -> None:
             text = buffer.text.strip()
             if text:
-                buffer.append_to_history()
+                if not pasted_secret(text):
+                    buffer.append_to_history()
                 self._post(Line(text))
             buffer.reset()
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from rumi.store.journal.records import Attachment
 from rumi.texts import Language
@@ -19,6 +19,20 @@ class FileLimits:
 DEFAULT_LIMITS: Final = FileLimits()
 
 
+class KeyAdopter(Protocol):
+    """Takes an API key that a person has pasted into the chat."""
+
+    async def adopt(self, scheme: str, key: str) -> str:
+        """Try the key of a provider, store it, and use its model; return a notice about the result.
+
+        On cancellation, nothing is stored.
+
+        Raises:
+            RumiError: the key does not work or cannot be stored; nothing has changed.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class TerminalOptions:
     """Options of a terminal chat.
@@ -27,7 +41,8 @@ class TerminalOptions:
     terminal runs a whole chat. `json` prints events as JSON lines. `yes` answers every question with yes.
     `limits` are those of an `@file` in a typed text. `files` are attached to the first message that a person
     types. `workspace` is the folder of the chat's files. `history_path` is the file of the input history, in
-    an existing folder. `engine` is the name of the sandbox engine, only for display.
+    an existing folder. `engine` is the name of the sandbox engine, only for display. `keys` takes API keys
+    that a person pastes; None if pasted keys are only refused.
     """
 
     prompt: str | None = None
@@ -40,3 +55,4 @@ class TerminalOptions:
     workspace: str = ""
     history_path: Path | None = None
     engine: str = ""
+    keys: KeyAdopter | None = None

@@ -66,7 +66,13 @@ async def _run(
     session.attached_names = options.files
     prompt = (streams.output if streams.output.terminal else streams.errors) if person else None
     return await converse(
-        session, streams.input, signals, reader=reader, prompt=prompt, limits=options.limits
+        session,
+        streams.input,
+        signals,
+        reader=reader,
+        prompt=prompt,
+        limits=options.limits,
+        keys=options.keys,
     )
 
 

@@ -69,7 +69,7 @@ def help_of_own(language: Language) -> str:
 
 
 def shown_model(model: str, language: Language) -> str:
-    """Return a model's name for people: that of the demo model is a word, and no name of the configuration."""
+    """Return a model's name for people; that of the demo model is a word."""
     return gettext(language, "demo") if model == OFFLINE else model
 
 
