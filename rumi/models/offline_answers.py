@@ -19,7 +19,7 @@ def unclear(language: Language, step: str, channel: str) -> str:
     quoted = quoted if len(quoted) <= QUOTED_CHARS else f"{quoted[:QUOTED_CHARS]}…"
     first = gettext(
         language,
-        "I am only a demo and no language model, so I did nothing with “{text}”; `help` lists what I can do.",
+        "I am only a demo, not a language model, so I did nothing with “{text}”. “help” lists what I can do.",
         text=quoted,
     )
     return f"{first}\n\n{way_on(language, channel)}"
@@ -43,8 +43,8 @@ def small_talk(language: Language, topic: Literal["hello", "thanks", "help"], ch
     if topic == "hello":
         hello = gettext(
             language,
-            "Hello! I am a demo: I understand simple requests, such as `write notes.txt: hello`, "
-            "`list files`, `what is 15% of 80` and `remind me in 20 minutes: tea`. `help` lists more.",
+            "Hello! I am a demo: I understand simple requests, such as “write notes.txt: hello”, “list "
+            "files”, “what is 15% of 80” and “remind me in 20 minutes: tea”. “help” lists more.",
         )
         return f"{hello}\n\n{way_on(language, channel)}"
     return f"{_help(language)}\n\n{way_on(language, channel)}"
