@@ -165,8 +165,9 @@ async def test_the_first_screen_has_examples_and_the_second_one_sentence(rumi: P
                 start_new_session=True,
             )
             await window.see("›")
-            await window.see("paste an API key here")
-            shown = "\n".join(window.everything)
+            await window.see("Alt-Enter")
+            shown = " ".join(line.rstrip() for line in window.everything)
+            assert "paste an API key here" in shown
             assert ("what is 15% of 80" in shown) is first
             assert ("https://console.groq.com/keys" in shown) is first
             assert ("Files of this chat:" in shown) is first
