@@ -189,11 +189,8 @@ lock:
 	    --no-annotate --no-header --quiet -o runner/office.lock
 
 $(READY): requirements.lock pyproject.toml
-	@echo "Making the environment in $(VENV): once, and it takes about half a minute."
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	@touch $@
+	@command -v $(PYTHON) >/dev/null || { echo "✗ $(PYTHON) is missing. Install Python 3.11 or later (Debian, Ubuntu: sudo apt install python3 python3-venv)." >&2; exit 1; }
+	@PYTHONPYCACHEPREFIX= PYTHONDONTWRITEBYTECODE=1 $(PYTHON) deploy/environment.py $(VENV)
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info

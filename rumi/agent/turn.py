@@ -488,7 +488,8 @@ class _Turn:
         output = result.whole_output or (b"" if is_whole else result.content.encode("utf-8", "replace"))
         if output and (path := await self._kept(output)):
             note = WHOLE_OUTPUT.format(path=path, size=short_size(len(output))) + note
-        message = replace(message, content=message.content + note)
+        if note:  # otherwise the content stays a `Text`, which the demo model translates
+            message = replace(message, content=message.content + note)
         await self._remember(message, result.links)
         self.last_result = message if is_whole else None
         return message.tokens

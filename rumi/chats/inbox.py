@@ -16,6 +16,8 @@ from rumi.chats.services import ChatServices
 from rumi.errors import NotTaken, RumiError
 from rumi.platform.chat_ids import DEFAULT_CHAT, unknown_chat
 from rumi.platform.grace import with_grace
+from rumi.platform.secret_forms import HIDDEN, only_secret
+from rumi.platform.texts import models as model_texts
 from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts import storage as storage_texts
 from rumi.store.journal.deliveries import Taken, accept_event
@@ -171,7 +173,7 @@ class Inbox:
         batch = tuple(
             replace(message, attachments=bounded(message.attachments, most))
             if message.attachments
-            else message
+            else self._without_secret(message)
             for message in messages
         )
         if self._services.propose_zone is not None:
@@ -184,6 +186,16 @@ class Inbox:
             return await self._services.journal.ask(accept_messages(batch))
 
         return await self._write(store, stops, language)
+
+    def _without_secret(self, message: Incoming) -> Incoming:
+        """Return a message that is nothing but a secret without it, with a reply that says so.
+
+        Such a message is a mistake: neither a model nor the history may get it.
+        """
+        if not message.by_hand or message.answer is not None or not only_secret(message.text):
+            return message
+        language = message.language or self._services.context.language
+        return replace(message, text=HIDDEN, answer=model_texts.key_refused(language))
 
     async def _write(
         self,

@@ -1,6 +1,7 @@
 """`rumi chat`."""
 
 import os
+import shutil
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rumi.cli import run_async
-from rumi.cli.daemon import Launch, attached_to_daemon, launch_daemon, say
+from rumi.cli.daemon import AGAIN_S, Launch, attached_to_daemon, launch_daemon, say
 from rumi.cli.model_names import model_option
 from rumi.cli.resume import CHOOSE, session_of
 from rumi.errors import UsageError
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from rumi.channels.attach.client import DaemonGone, OpenRequest, RemoteChat
+    from rumi.channels.attach.reconnecting import ReconnectingChat
+    from rumi.cli.model_keys import PastedKeyStore
     from rumi.platform.caller import Caller
     from rumi.platform.config.cascade import Loaded
     from rumi.platform.home import Home
@@ -46,6 +49,10 @@ def _complete_template(
     except (OSError, RumiError):  # shell completion cannot show an error
         return []
     return [CompletionItem(name) for name in names if name.startswith(begun)]
+
+
+YIELD_S = 5.0
+"""Maximum wait until an idle daemon ends after a key was pasted, in seconds."""
 
 
 @click.command()
@@ -204,6 +211,7 @@ async def _chat(begun: Launch, new: bool, session: int, apart: bool, options: di
     from rumi.channels.terminal.options import FileLimits, ModelName, TerminalOptions
     from rumi.channels.terminal.run import run_terminal
     from rumi.cli.control import wait_for_daemon_exit
+    from rumi.cli.model_keys import PastedKeyStore
     from rumi.models.settings import lacks_key, model_settings_of, models_to_choose
     from rumi.platform.caller import TERMINAL
     from rumi.platform.config.providers import OFFLINE
@@ -235,6 +243,7 @@ async def _chat(begun: Launch, new: bool, session: int, apart: bool, options: di
         resume=session,
     )
     chat = ReconnectingChat(begun.chat, language)
+    keys = PastedKeyStore(home, loaded, language) if person else None
     code, failure = 0, None
 
     async def talk(port: "RemoteChat") -> None:
@@ -248,6 +257,7 @@ async def _chat(begun: Launch, new: bool, session: int, apart: bool, options: di
             notify=terminal_section.notify,
             notify_s=terminal_section.notify_s,
             models=tuple(ModelName(name, said) for name, said in models_to_choose(model_settings).items()),
+            key_adopter=keys,
             **options,
         )
         try:
@@ -277,10 +287,14 @@ async def _chat(begun: Launch, new: bool, session: int, apart: bool, options: di
                 )
                 if not talks:
                     talks, request = True, replace(request, new=False, resume=0)
-                    await _explain_offline_model(home, loaded, request, port)
+                    await _welcome(home, loaded, request, port)
                     nursery.start_soon(talk, port)
-                await _first(port.ended, chat.left.wait)
-                if not chat.left.is_set():
+                waits = (port.ended, chat.left.wait)
+                await _first(*waits, *((keys.adopted.wait,) if keys is not None else ()))
+                if keys is not None and keys.adopted.is_set() and not chat.left.is_set():
+                    # Detached first: a process with a window is not idle, and does not end.
+                    chat.disconnect("")
+                elif not chat.left.is_set():
                     # A deleted home must not be created again by a new daemon.
                     if (over := port.final_error() or _deleted(home)) is not None:
                         chat.fail(over)
@@ -288,12 +302,41 @@ async def _chat(begun: Launch, new: bool, session: int, apart: bool, options: di
                     else:
                         gone = operation_texts.chat_moves if port.moved else operation_texts.daemon_gone
                         chat.disconnect(gone(language))
+            if keys is not None and keys.adopted.is_set() and not chat.left.is_set():
+                request = await _with_new_key(begun, request, keys, chat)
     # With `linger_s = 0`, programs wait for the end of the daemon, so that scripts leave no process behind.
     if not (person or service or loaded.settings.session.linger_s):
         wait_for_daemon_exit(home, marks)
     if failure is not None:
         raise failure
     return code
+
+
+async def _with_new_key(
+    begun: Launch, request: "OpenRequest", keys: "PastedKeyStore", chat: "ReconnectingChat"
+) -> "OpenRequest":
+    """End the daemon, which started without the new key, if it is idle; return the request for the next one.
+
+    If other windows or work keep the daemon, the chat goes on with it, and a note says what to do.
+    """
+    import trio
+
+    from rumi.cli.control import yield_home
+    from rumi.platform.config.cascade import load_settings
+    from rumi.platform.texts import models as model_texts
+
+    keys.renew()
+    begun.loaded = load_settings(begun.home.root, os.environ, begun.flags)
+    with trio.move_on_after(YIELD_S):
+        while holder := begun.home.lock_holder():
+            # The daemon may not have noticed yet that this window has detached.
+            await trio.to_thread.run_sync(yield_home, begun.home, begun.loaded.marks())
+            if begun.home.lock_holder() != holder:
+                break
+            await trio.sleep(AGAIN_S)
+    if holder := begun.home.lock_holder():
+        chat.notify(model_texts.key_needs_restart(begun.language, holder))
+    return replace(request, model=begun.loaded.settings.model.default, must=False, marks=begun.loaded.marks())
 
 
 def _deleted(home: "Home") -> "DaemonGone | None":
@@ -307,27 +350,32 @@ def _deleted(home: "Home") -> "DaemonGone | None":
     )
 
 
-async def _explain_offline_model(
-    home: "Home", loaded: "Loaded", request: "OpenRequest", port: "RemoteChat"
-) -> None:
-    """Explain that the offline model answers because no API key is set; tell a person how to change that."""
+async def _welcome(home: "Home", loaded: "Loaded", request: "OpenRequest", port: "RemoteChat") -> None:
+    """Tell a person what to type, where files are, and how to get a real model; a program only the last."""
+    from rumi.models.settings import missing_key, model_settings_of
     from rumi.platform.config.providers import OFFLINE
 
-    if port.model != OFFLINE:
-        return
-    from rumi.models.settings import missing_key, model_settings_of
-    from rumi.platform.texts import replies as reply_texts
-
-    variable = missing_key(model_settings_of(loaded, request.language))
-    if not variable:
-        return
+    demo = port.model == OFFLINE
     if not request.person:
-        say(reply_texts.no_key(request.language, variable))
-        return
-    from rumi.models.trying import local_servers
+        from rumi.platform.texts import replies as reply_texts
 
-    servers = [f"{server.name} ({server.base_url})" for server in await local_servers()]
-    say(reply_texts.ways_on(request.language, str(home.root), servers, variable))
+        variable = missing_key(model_settings_of(loaded, request.language)) if demo else ""
+        if variable:
+            say(reply_texts.no_key(request.language, variable))
+        return
+    from rumi.platform.texts import welcome as welcome_texts
+
+    # The terminal writes its input history from its first chat on, so a missing file means the first start.
+    first = not home.terminal_history.exists()
+    servers: list[str] = []
+    if demo:
+        from rumi.models.trying import local_servers
+
+        servers = [f"{server.name} ({server.base_url})" for server in await local_servers()]
+    folder = str(home.workspaces / port.chat)
+    columns = shutil.get_terminal_size().columns
+    if text := welcome_texts.welcome(request.language, columns, folder, servers, demo=demo, first=first):
+        say(text)
 
 
 async def _first(*waits: Callable[[], Awaitable[None]]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rumi.cli.grouping import Listing
-from rumi.cli.printing import JSON, console, echo, echo_json
+from rumi.cli.printing import JSON, console, echo, echo_json, prompt
 from rumi.cli.speaking import say, tr
 from rumi.errors import UsageError
 
@@ -98,7 +98,8 @@ def set_(pairs: tuple[str, ...]) -> None:
     """Set KEY to VALUE in config.toml; comments stay. Several pairs are set together.
 
     A list is JSON: '[1, 2]'. An empty VALUE takes an optional key away. A key of a service, such as
-    GROQ_API_KEY, goes into .env; as VALUE, - reads one line of standard input, so that no shell stores it.
+    GROQ_API_KEY, goes into .env; as VALUE, - reads one line of standard input, so that no shell stores it; a
+    terminal does not show it.
     """
     from rumi.platform.config.editing import as_toml, set_keys, set_variables
     from rumi.platform.config.files import home_from
@@ -108,7 +109,7 @@ def set_(pairs: tuple[str, ...]) -> None:
 
     if len(pairs) % 2:
         raise click.UsageError(tr("Each KEY needs a VALUE."))
-    values = dict(zip(pairs[::2], (_value(text) for text in pairs[1::2]), strict=True))
+    values = {key: _value(key, text) for key, text in zip(pairs[::2], pairs[1::2], strict=True)}
     root = home_from(os.environ)
     known = {*NAMES, *_referenced(root)}
     secrets = {key: text for key, text in values.items() if key in known}
@@ -187,8 +188,13 @@ def _variables(root: "Path") -> set[str]:
     return {binding.key for binding in parse_stream(StringIO(read_text(root / ".env"))) if binding.key}
 
 
-def _value(text: str) -> str:
-    return sys.stdin.readline().strip() if text == "-" else text
+def _value(key: str, text: str) -> str:
+    """Return a value of the command line; `-` reads a line, which a terminal does not show."""
+    if text != "-":
+        return text
+    if sys.stdin.isatty():
+        return str(prompt(key, hide_input=True, default="", show_default=False)).strip()
+    return sys.stdin.readline().strip()
 
 
 def _referenced(root: "Path") -> set[str]:

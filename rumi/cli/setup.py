@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
 GROQ_KEYS: Final = "https://console.groq.com/keys"
 
-TRY_S: Final = 30.0
-"""Maximum time for a model to answer the test call, in seconds."""
-
 MOST_SHOWN: Final = 20
 """Maximum number of a server's models that are listed."""
 
@@ -38,8 +35,9 @@ MOST_SHOWN: Final = 20
 def command() -> None:
     """Ask for what a new installation needs, and write config.toml and .env.
 
-    It asks for the language, the model and its key, the bot's token and the users it serves. Keys are tried
-    out online. Enter keeps what is there; comments in the files stay. Ctrl-C leaves, and nothing is written.
+    It asks for the language, the model and its key, the bot's token and the users it serves; where commands
+    run is an advanced setting. Keys are tried out online. Enter skips a question and keeps what is there;
+    comments in the files stay. Ctrl-C leaves, and nothing is written.
     """
     from rumi.platform.config.cascade import load_settings
     from rumi.platform.config.files import home_from
@@ -67,11 +65,33 @@ class _Wizard:
 
     def ask(self) -> None:
         """Ask all questions."""
-        self.say(Text("This sets up Rumi in {root}. Enter keeps the value in brackets.", root=self.root))
+        self.say(
+            Text(
+                "This sets up Rumi in {root}. Enter skips a question and keeps the value in brackets; Ctrl-C "
+                "leaves without a change.",
+                root=self.root,
+            )
+        )
+        self._show_current()
         self._ask_language()
         self._ask_model()
         self._ask_telegram()
-        self._ask_tools()
+        if self._yes(Text("Advanced settings: where commands run, and which ones? (y/n)")):
+            self._ask_tools()
+
+    def _show_current(self) -> None:
+        """Print what is set already."""
+        from rumi.models.settings import lacks_key, model_settings_of
+        from rumi.platform.config.providers import OFFLINE
+
+        settings, model = self.loaded.settings, self.loaded.settings.model.default
+        if lacks_key(model_settings_of(self.loaded, self.language)) or model == OFFLINE:
+            self.say(Text("Model: none yet, the demo answers."))
+        else:
+            self.say(Text("Model: {model}", model=model))
+        if self._has_token():
+            users = ", ".join(map(str, settings.telegram.allowed_users))
+            self.say(Text("Telegram: a token is set; users: {users}", users=users or Text("none")))
 
     def write(self) -> None:
         """Write the answers to the files, and print the files' paths and the next command."""
@@ -83,7 +103,9 @@ class _Wizard:
         if self.keys:
             set_keys(self.root / "config.toml", self.keys)
             self.say(Text("Written: {root}", root=self.root / "config.toml"))
-        self.say(Text("Start with: rumi"))
+        if not (self.secrets or self.keys):
+            self.say(Text("Nothing has changed."))
+        self.say(Text("Type next: rumi"))
         if self._has_token():
             self.say(Text("The bot starts with: rumi serve"))
             if not (self.secrets.get("GROQ_API_KEY") or self.loaded.secrets.groq_api_key):
@@ -160,9 +182,16 @@ class _Wizard:
             *(
                 []
                 if found
-                else [("local", Text("a server on this machine (Ollama, llama.cpp): none answers now"))]
+                else [
+                    (
+                        "local",
+                        Text(
+                            "a server on this machine (Ollama, llama.cpp, LM Studio, vLLM): none answers now"
+                        ),
+                    )
+                ]
             ),
-            ("offline", Text("no language model: the built-in offline model")),
+            ("offline", Text("no language model: the built-in demo")),
         ]
         if not lacking and now != "offline":
             choices.append(("keep", Text("{now}, as it is", now=now)))
@@ -191,15 +220,12 @@ class _Wizard:
         from rumi.platform.config.schema import ModelSection
 
         row, now = PROVIDERS[scheme], self.loaded.settings.model.default
-        first = next(
-            (known_model.name for known_model in row.models if not known_model.name.endswith("*")), ""
-        )
-        known = f"{scheme}:{first}" if scheme != "groq" else ModelSection().default
+        known = f"{scheme}:{row.first_model}" if scheme != "groq" else ModelSection().default
         model = now if now.startswith(f"{scheme}:") else known
         while True:
             key = self._prompt(Text("{title} key (Enter: none for now)", title=row.title), hidden=True)
             if not key:
-                self.say(Text("Without a key the offline model answers; rumi setup asks again."))
+                self.say(Text("Without a key the demo answers; rumi setup asks again."))
                 return
             if scheme != "groq":
                 for known_model in row.models:
@@ -215,20 +241,35 @@ class _Wizard:
 
     def _ask_local(self, server: "LocalServer") -> None:
         """Ask for the model of a server on this machine that responds at its default port."""
+        from rumi.platform.config.schema import CustomServerSection
+
+        known = server.name in PROVIDERS
         while True:
             for model in server.models[:MOST_SHOWN]:
                 echo(f"  {model}")
             name = self._prompt(Text("Which of its models"), server.models[0] if server.models else "")
-            if name and self._tried(f"{server.name}:{name}"):
+            if not name:
+                continue
+            if known and self._tried(f"{server.name}:{name}"):
                 self.keys["model.default"] = f"{server.name}:{name}"
                 return
+            section = CustomServerSection.model_construct(base_url=server.base_url, model=name)
+            if not known and self._tried(f"custom:{server.name}", custom={server.name: section}):
+                self._use_custom(server.name, server.base_url, name)
+                return
+
+    def _use_custom(self, section: str, url: str, model: str) -> None:
+        begin = f"model.custom.{section}"
+        self.keys |= {f"{begin}.base_url": url, f"{begin}.model": model, "model.default": f"custom:{section}"}
 
     def _ask_server(self, name: str, url: str, *, with_key: bool = True) -> None:
         from rumi.models.trying import offered
         from rumi.platform.config.schema import CustomServerSection
 
         while True:
-            url = self._prompt(Text("Its address, such as https://host/v1"), url)
+            url = self._prompt(Text("Its address, such as https://host/v1 (Enter: none)"), url)
+            if not url:
+                return
             key = self._prompt(Text("Its key (Enter: none)"), hidden=True) if with_key else ""
             models = run_async(offered, url, key) if _is_address(url) else None
             for model in (models or ())[:MOST_SHOWN]:
@@ -242,14 +283,9 @@ class _Wizard:
             if self._tried(f"custom:{section}", key=key, custom=custom):
                 break
         variable = re.sub(r"[^A-Z0-9]+", "_", section.upper()).strip("_") + "_API_KEY"
-        begin = f"model.custom.{section}"
-        self.keys |= {
-            f"{begin}.base_url": url,
-            f"{begin}.model": model,
-            "model.default": f"custom:{section}",
-        }
+        self._use_custom(section, url, model)
         if key:
-            self.keys[f"{begin}.api_key"] = f"${variable}"
+            self.keys[f"model.custom.{section}.api_key"] = f"${variable}"
             self.secrets[variable] = key
 
     def _tried(self, model: str, *, key: str = "", custom: Any = None) -> bool:
@@ -258,23 +294,13 @@ class _Wizard:
         After an error, the user may keep the answer, because the network may be down. A key that the server
         refused cannot be kept.
         """
+        from rumi.cli.model_keys import try_model
         from rumi.errors import RumiError, single
         from rumi.models.model import ModelError
-        from rumi.models.settings import ModelSettings
-        from rumi.platform.config.providers import key_owner
-        from rumi.platform.config.secrets import Secret, Secrets
 
-        keys = {key_owner(model): Secret(key)} if key else {}
-        settings = ModelSettings(secrets=Secrets(keys=keys, base_urls=self.loaded.secrets.base_urls)).changed(
-            default=model,
-            fallbacks=(),
-            timeout_s=TRY_S,
-            first_token_timeout_s=TRY_S,
-            custom=custom or {},
-        )
         self.say(Text("Trying it out …"))
         try:
-            took_s = run_async(_answer, settings)
+            took_s = run_async(try_model, self.loaded, model, key, custom)
         except Exception as error:
             known = single(error)
             if not isinstance(known, RumiError):
@@ -365,17 +391,6 @@ class _Wizard:
         answer = self._choose(question, choices, now)
         if answer != now:
             self.keys[key] = answer
-
-
-async def _answer(settings: Any) -> float:
-    from rumi.models.build import build_models
-    from rumi.models.trying import try_out
-
-    models = build_models(settings)
-    try:
-        return await try_out(models)
-    finally:
-        await models.aclose()
 
 
 def _is_address(url: str) -> bool:

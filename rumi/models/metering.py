@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 from rumi.models.model import Message, ModelError, Reply, Usage
+from rumi.platform.config.providers import OFFLINE
 from rumi.texts import Language
 
 Scope: TypeAlias = Literal["total", "owner", "chat", "task", "bot", "person"]
@@ -108,6 +109,8 @@ def counted(outcome: Reply | ModelError, prompt_tokens: int, *, begun: bool) -> 
     if isinstance(outcome, ModelError):
         return Counted(Usage()) if outcome.kind in UNBILLED and not begun else None
     tools = tuple(call.name for call in outcome.tool_calls)
+    if outcome.model == OFFLINE:  # the demo uses no tokens, so there is nothing to estimate
+        return Counted(Usage(), tools)
     if outcome.usage.prompt_tokens or outcome.usage.completion_tokens:
         return Counted(outcome.usage, tools)
     reply = Message("assistant", outcome.text, outcome.tool_calls).tokens

@@ -20,7 +20,7 @@ LIST_S: Final = 3.0
 
 MOST_BYTES: Final = 1_000_000
 
-LOCAL: Final = (("ollama", 11434), ("llamacpp", 8080))
+LOCAL: Final = (("ollama", 11434), ("llamacpp", 8080), ("lmstudio", 1234), ("vllm", 8000))
 """Local model servers and their default ports."""
 
 

@@ -355,3 +355,19 @@ TABLE: Final = SecretTable(
         ),
     )
 )
+
+_ALONE: Final = re.compile(
+    r"""\s*(?:export\s+)?(?:[A-Z][A-Z0-9_]*\s*=\s*)?["'`]?(?P<value>[^\s"'`]{12,4096})["'`]?\s*"""
+)
+
+
+def only_word(text: str) -> str:
+    """Return the word if a text is only one, perhaps quoted or assigned: `export NAME=…`; otherwise ""."""
+    alone = _ALONE.fullmatch(text)
+    return "" if alone is None else alone["value"]
+
+
+def only_secret(text: str) -> str:
+    """Return the secret if a text is nothing but one, such as a pasted API key; otherwise an empty text."""
+    word = only_word(text)
+    return word if word and TABLE.hide(word) == HIDDEN else ""

@@ -23,7 +23,7 @@ def rumi(tmp_path: Path) -> Program:
 
 
 def answers(*lines: str) -> str:
-    """The answers to the first questions; Enter for the last two, about tools and the policy."""
+    """The answers to the first questions; Enter for the last ones."""
     return "".join(f"{line}\n" for line in (*lines, "", ""))
 
 
@@ -42,7 +42,7 @@ def test_a_wrong_key_is_asked_again_and_a_right_one_is_stored(rumi: Program) -> 
         said = rumi.run(
             "setup",
             text=answers(
-                "1", "1", WRONG, KEY, "1:wrong", TOKEN, "eleven", "11111111, 22222222", "bubblewrap"
+                "1", "1", WRONG, KEY, "1:wrong", TOKEN, "eleven", "11111111, 22222222", "y", "bubblewrap"
             ),
         ).stdout
         assert "refused the key" in said
@@ -94,16 +94,19 @@ def test_leaving_in_the_middle_writes_nothing(rumi: Program) -> None:
 
 def test_a_second_run_keeps_everything_with_enter(rumi: Program) -> None:
     del rumi.env["RUMI_SANDBOX__BACKEND"]
-    rumi.run("setup", text=answers("2", "5", "", "2"))
+    rumi.run("setup", text=answers("2", "5", "", "y", "2"))
     before = (rumi.home / "config.toml").read_text()
     assert before == 'language = "es"\n\n[model]\ndefault = "offline"\n\n[sandbox]\nbackend = "docker"\n'
-    assert "Esto prepara Rumi" in rumi.run("setup", text=answers("", "", "", "")).stdout
+    said = rumi.run("setup", text=answers("", "", "", "")).stdout
+    assert "Esto prepara Rumi" in said
+    assert "Nada cambió." in said
+    assert "¿Dónde" not in said  # advanced
     assert (rumi.home / "config.toml").read_text() == before
 
 
 def test_tools_and_policy_are_asked_for(rumi: Program) -> None:
     rumi.env["RUMI_SANDBOX__TOOLS"] = "work"
-    rumi.run("setup", text="\n5\n\n\n2\nopen\n")
+    rumi.run("setup", text="\n5\n\ny\n\n2\nopen\n")
     assert (rumi.home / "config.toml").read_text() == (
         '[model]\ndefault = "offline"\n\n[sandbox]\ntools = "core"\npolicy = "open"\n'
     )
@@ -132,17 +135,60 @@ def test_a_server_on_this_machine_is_offered(rumi: Program) -> None:
     assert not (rumi.home / ".env").exists()
 
 
+@pytest.mark.parametrize("port", ["1234", "8000"])
+def test_another_server_on_this_machine_becomes_a_custom_one(rumi: Program, port: str) -> None:
+    with socket.socket() as probe:
+        if probe.connect_ex(("127.0.0.1", int(port))) == 0:
+            pytest.skip("a server of this machine's own listens there")
+    with serving("groq_server", "--port", port, "--script", "ok", "--key", ""):
+        said = rumi.run("setup", text=answers("", "", "m-1", "", "")).stdout
+    name = {"1234": "lmstudio", "8000": "vllm"}[port]
+    assert f"✓ custom:{name} answered" in said
+    assert (
+        f'[model.custom.{name}]\nbase_url = "http://127.0.0.1:{port}/v1"'
+        in (rumi.home / "config.toml").read_text()
+    )
+
+
+@pytest.mark.long
 @pytest.mark.bubblewrap
-async def test_a_chat_without_a_key_says_what_works_and_the_three_ways(rumi: Program) -> None:
-    environment = {**rumi.environment(), "TERM": "xterm"}
+async def test_the_first_screen_has_examples_and_the_second_one_sentence(rumi: Program) -> None:
+    for first in (True, False):
+        async with terminal(80, 30) as window:
+            end = window.slave
+            process = await trio.lowlevel.open_process(
+                [RUMI],
+                env={**rumi.environment(), "TERM": "xterm"},
+                stdin=end,
+                stdout=end,
+                stderr=end,
+                start_new_session=True,
+            )
+            await window.see("›")
+            await window.see("Alt-Enter")
+            shown = " ".join(line.rstrip() for line in window.everything)
+            assert "paste an API key here" in shown
+            assert ("what is 15% of 80" in shown) is first
+            assert ("https://console.groq.com/keys" in shown) is first
+            assert ("Files of this chat:" in shown) is first
+            await window.type("\x04")
+            assert await process.wait() == 0
+
+
+async def test_a_secret_typed_for_config_set_is_not_shown(rumi: Program) -> None:
     async with terminal(80, 30) as window:
         end = window.slave
         process = await trio.lowlevel.open_process(
-            [RUMI], env=environment, stdin=end, stdout=end, stderr=end, start_new_session=True
+            [RUMI, "config", "set", "GROQ_API_KEY", "-"],
+            env={**rumi.environment(), "TERM": "xterm"},
+            stdin=end,
+            stdout=end,
+            stderr=end,
+            start_new_session=True,
         )
-        await window.see("a local server (Ollama, llama.cpp)")
-        await window.see("rumi setup")
-        await window.see("1. a Groq key (free: https://console.groq.com/keys)")
-        await window.see("›")
-        await window.type("\x04")
+        await window.see("GROQ_API_KEY:")
+        await window.type(f"{KEY}\r")
+        await window.see("is set in")
         assert await process.wait() == 0
+        assert KEY.encode() not in window.raw
+    assert (rumi.home / ".env").read_text() == f"GROQ_API_KEY={KEY}\n"

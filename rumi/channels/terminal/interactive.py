@@ -16,14 +16,16 @@ from rumi.channels.terminal.interface import End, Glance, Interrupt, Line, Said,
 from rumi.channels.terminal.live import LiveView
 from rumi.channels.terminal.options import TerminalOptions
 from rumi.channels.terminal.paint import Painter
+from rumi.channels.terminal.pasted_keys import PastedKeys
 from rumi.channels.terminal.prompt import PromptScreen
 from rumi.channels.terminal.session import INTERRUPTED, TerminalSession
 from rumi.channels.terminal.sessions import pick_session
 from rumi.channels.terminal.status_bar import BarPart, context_share, cost_text
 from rumi.channels.terminal.streams import StandardStreams
-from rumi.channels.terminal.words import TYPED_LEAVING, Reader, is_own
+from rumi.channels.terminal.words import TYPED_LEAVING, Reader, is_own, shown_model
 from rumi.chats.port import ChatPort
 from rumi.errors import RumiError
+from rumi.platform.config.providers import OFFLINE
 from rumi.platform.texts.translation import error_text
 from rumi.texts import gettext
 
@@ -44,7 +46,7 @@ async def interact(
     def toolbar() -> list[BarPart]:
         queued = gettext(reader.language, "{count} queued", count=session.queued) if session.queued else ""
         return [
-            BarPart(port.model, status_bar.MODEL),
+            BarPart(shown_model(port.model, reader.language), status_bar.MODEL),
             BarPart(options.engine, status_bar.ENGINE),
             BarPart(port.chat, status_bar.CHAT),
             BarPart(view.last_turn, status_bar.LAST_TURN),
@@ -68,7 +70,14 @@ async def interact(
         screen.send(notice(port.chat, options.notify, os.environ, reader.language, asks=seconds is None))
 
     screen = PromptScreen(streams, reader, options, glance)
-    view = LiveView(screen, Painter(light=lambda: screen.light), reader, prompted=True, attend=attend)
+    view = LiveView(
+        screen,
+        Painter(light=lambda: screen.light),
+        reader,
+        prompted=True,
+        attend=attend,
+        brief=lambda: port.model == OFFLINE,
+    )
     session = TerminalSession(port, view, reader, yes=options.yes)
     session.attached_names = options.files
     session.show_past = view.recalled
@@ -85,7 +94,8 @@ async def interact(
         await view.recalled(await session.recall())
         await nursery.start(session.run)
         nursery.start_soon(_forward, signals, screen, send)
-        code = await _serve(session, view, screen, reader, options, typed)
+        keys = PastedKeys(options.key_adopter, reader, view.notice)
+        code = await _serve(session, view, screen, reader, options, keys, typed)
         with trio.move_on_after(1):
             await view.clear()
         nursery.cancel_scope.cancel()
@@ -116,6 +126,7 @@ async def _serve(
     screen: PromptScreen,
     reader: Reader,
     options: TerminalOptions,
+    keys: PastedKeys,
     typed: trio.MemoryReceiveChannel[_Input],
 ) -> int:
     """Handle input until the person or a signal ends the chat; return the exit code.
@@ -136,11 +147,14 @@ async def _serve(
 
     async for what in typed:
         match what:
-            case Line(text) if text.lower() in TYPED_LEAVING:
+            case Line(line) if line.lower() in TYPED_LEAVING:
                 break
-            case Line(text):
-                await view.typed(text)
+            case Line(line):
+                await view.typed(keys.shown(line))
                 try:
+                    text = await keys.take(line)
+                    if text is None:
+                        continue
                     if text.lower() == "/sessions":
                         number = await pick_session(session.port, screen.pick, reader)
                         if number is not None:

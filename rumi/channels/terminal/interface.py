@@ -37,6 +37,7 @@ from typing_extensions import override
 from rumi.channels.terminal.options import ModelName, TerminalOptions
 from rumi.channels.terminal.status_bar import MODE, BarPart, cut, fitted
 from rumi.channels.terminal.words import Reader, commands, keys_of
+from rumi.platform.config.providers import pasted_secret
 from rumi.texts import gettext
 
 if TYPE_CHECKING:
@@ -359,7 +360,7 @@ class Interface:
                 return
             text = self._whole(buffer.text).strip()
             if text:
-                if [*buffer.history.get_strings()][-1:] != [text]:
+                if [*buffer.history.get_strings()][-1:] != [text] and not pasted_secret(text):
                     buffer.history.append_string(text)
                 self._last_sent = text
                 self._post(Line(text))

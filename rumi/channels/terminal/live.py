@@ -90,7 +90,8 @@ class LiveView:
     If `prompted` is True, there is an input line below the live region, separated from replies by an empty
     line, and Ctrl-O unfolds outputs. `attend` is called with the seconds that a turn took when it ends, and
     with None when a question waits. If `answered_below` is True, a person types the answer to a question in
-    place of the live region, which is hidden while the question is pending.
+    place of the live region, which is hidden while the question is pending. While `brief` returns True, tool
+    calls are shown without their output, because the answers repeat it, as those of the demo model do.
     """
 
     def __init__(
@@ -102,9 +103,11 @@ class LiveView:
         prompted: bool = False,
         answered_below: bool = False,
         attend: Callable[[float | None], None] | None = None,
+        brief: Callable[[], bool] = lambda: False,
     ) -> None:
         self._attend = attend
         self._transcript: WindowTranscript | None = None
+        self._brief = brief
         self._prompted = prompted
         self._answered_below = answered_below
         self.last_turn = ""
@@ -151,6 +154,7 @@ class LiveView:
                 return  # the live region shows the list
             case ToolFinished(call, result, steps):
                 title = title_of(before.called(call), one_line)
+                result = replace(result, content="") if self._brief() else result
                 self._pieces.append(self._called(title, result, steps))
                 self._after_tool = True
             case ConfirmationAsked(_, text, whole):

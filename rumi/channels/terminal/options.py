@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
 from rumi.store.journal.records import Attachment
 from rumi.texts import Language
@@ -27,6 +27,20 @@ class ModelName:
 DEFAULT_LIMITS: Final = FileLimits()
 
 
+class KeyAdopter(Protocol):
+    """Takes an API key that a person has pasted into the chat."""
+
+    async def adopt(self, scheme: str, key: str) -> str:
+        """Try the key of a provider, store it, and use its model; return a notice about the result.
+
+        On cancellation, nothing is stored.
+
+        Raises:
+            RumiError: the key does not work or cannot be stored; nothing has changed.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class TerminalOptions:
     """Options of a terminal chat.
@@ -38,7 +52,7 @@ class TerminalOptions:
     types. `workspace` is the folder of the chat's files. `history_path` is the file of the input history, in
     an existing folder. `engine` is the name of the sandbox engine, only for display. `keys`, `theme`,
     `notify` and `notify_s` are those of `[terminal]` in the configuration. `models` are the models to choose
-    from.
+    from. `key_adopter` takes API keys that a person pastes; None if pasted keys are only refused.
     """
 
     prompt: str | None = None
@@ -57,3 +71,4 @@ class TerminalOptions:
     notify: Literal["auto", "bell", "desktop", "off"] = "auto"
     notify_s: float = 10
     models: tuple[ModelName, ...] = ()
+    key_adopter: KeyAdopter | None = None

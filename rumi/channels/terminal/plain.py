@@ -12,7 +12,8 @@ from rumi.agent.events import ConfirmationAsked, ToolFinished, ToolOutput, ToolP
 from rumi.agent.todo_list import shown_lines
 from rumi.channels.terminal.calls import excerpt_of, outcome_of, paths_of
 from rumi.channels.terminal.files import handed_files, named_in
-from rumi.channels.terminal.options import DEFAULT_LIMITS, FileLimits
+from rumi.channels.terminal.options import DEFAULT_LIMITS, FileLimits, KeyAdopter
+from rumi.channels.terminal.pasted_keys import PastedKeys
 from rumi.channels.terminal.session import FAILURES, INTERRUPTED, UNCONFIRMED, Settled, TerminalSession
 from rumi.channels.terminal.streams import Lines, Writer
 from rumi.channels.terminal.words import LEAVING, TYPED_LEAVING, Reader, is_answer, is_own, is_stop
@@ -135,6 +136,7 @@ async def converse(
     reader: Reader,
     prompt: Writer | None = None,
     limits: FileLimits = DEFAULT_LIMITS,
+    keys: KeyAdopter | None = None,
 ) -> int:
     """Send each line after the previous turn has ended, but send `/stop` immediately; return the exit code.
 
@@ -172,7 +174,8 @@ async def converse(
         nursery.start_soon(watch_signals)
         if prompt is not None:
             nursery.start_soon(_keep_prompting, session, prompt)
-        await _send_lines(session, lines, reader, prompt, limits)
+        pasted = PastedKeys(keys, reader, session.view.notice) if prompt is not None else None
+        await _send_lines(session, lines, reader, prompt, limits, pasted)
         nursery.cancel_scope.cancel()
     if session.not_taken and prompt is None:
         return code or 1  # a program must be able to detect that one of its lines was refused
@@ -180,7 +183,12 @@ async def converse(
 
 
 async def _send_lines(
-    session: TerminalSession, lines: Lines, reader: Reader, prompt: Writer | None, limits: FileLimits
+    session: TerminalSession,
+    lines: Lines,
+    reader: Reader,
+    prompt: Writer | None,
+    limits: FileLimits,
+    pasted: PastedKeys | None,
 ) -> None:
     """Send the lines until `/exit` or the end of the input; return when all lines have been answered.
 
@@ -189,6 +197,10 @@ async def _send_lines(
     while True:
         line = await lines.line()
         text = None if line is None else line.strip()
+        if text and pasted is not None and (text := await pasted.take(text)) is None:
+            if prompt is not None:
+                await prompt.write(PROMPT)
+            continue
         if text == "":
             if prompt is not None and not session.busy:
                 await prompt.write(PROMPT)

@@ -11,6 +11,7 @@ from rumi.channels.terminal.words import LEAVING, Reader, is_own
 from rumi.chats.commands import RESET_FILES, asks_first
 from rumi.chats.port import ChatPort
 from rumi.errors import UsageError, single
+from rumi.platform.config.providers import OFFLINE
 
 
 async def run_terminal(
@@ -64,7 +65,13 @@ async def _run(
     session.attached_names = options.files
     prompt = (streams.output if streams.output.terminal else streams.errors) if person else None
     return await converse(
-        session, streams.input, signals, reader=reader, prompt=prompt, limits=options.limits
+        session,
+        streams.input,
+        signals,
+        reader=reader,
+        prompt=prompt,
+        limits=options.limits,
+        keys=options.key_adopter,
     )
 
 
@@ -110,7 +117,13 @@ async def _once(
         from rumi.channels.terminal.screen import LiveScreen
 
         screen = LiveScreen(streams.output)
-        live = LiveView(screen, Painter(), reader, answered_below=person is not None)
+        live = LiveView(
+            screen,
+            Painter(),
+            reader,
+            answered_below=person is not None,
+            brief=lambda: port.model == OFFLINE,
+        )
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(live.run)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from rumi.chats.commands import NAMES as COMMAND_NAMES
 from rumi.chats.events import ChatEvent, TurnRestarted
+from rumi.platform.config.providers import OFFLINE
 from rumi.platform.texts.questions import yes_or_no
 from rumi.texts import Language, Text, gettext, translate
 
@@ -93,6 +94,11 @@ def help_of_own(language: Language) -> str:
 def is_own(text: str) -> bool:
     """Return True if a line is a command of the terminal itself, which is never sent to the chat."""
     return text.lower().split()[:1] in (["/copy"], ["/model"], ["/transcript"])
+
+
+def shown_model(model: str, language: Language) -> str:
+    """Return a model's name for people; that of the demo model is a word."""
+    return gettext(language, "demo") if model == OFFLINE else model
 
 
 def is_stop(text: str) -> bool:

@@ -3,9 +3,12 @@
 The facts come from the providers' public pages. `Provider.model` returns the facts about a model.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
+
+from rumi.platform.secret_forms import only_secret, only_word
 
 Dialect: TypeAlias = Literal["groq", "openai", "anthropic", "ollama"]
 """The protocol of a provider: Groq's own API, OpenAI's chat completions API as many providers implement it,
@@ -68,6 +71,15 @@ class Provider:
     context: int | None = None
     unknown: KnownModel = field(default=KnownModel("*"))
     """The facts to assume for a model that is not listed."""
+    key_form: str = ""
+    """A regular expression that matches the provider's API keys completely; those of others may match too."""
+    suggested: str = ""
+    """The model to suggest for a new key; if empty, the first one of `models` with a complete name."""
+
+    @property
+    def first_model(self) -> str:
+        """The model to suggest to a user who has only a key."""
+        return self.suggested or next((m.name for m in self.models if not m.name.endswith("*")), "")
 
     @property
     def base_url_variable(self) -> str:
@@ -115,6 +127,7 @@ _ROWS: Final = (
         ),
         max_tokens="max_completion_tokens",
         unknown=KnownModel("*", schema=False),
+        key_form=r"gsk_[\w-]{8,}",
     ),
     Provider(
         "openai",
@@ -141,6 +154,7 @@ _ROWS: Final = (
             KnownModel("o4*", 200_000, effort=True, temperature=False),
         ),
         max_tokens="max_completion_tokens",
+        key_form=r"sk-(?!ant-|or-)[\w-]{16,}",
     ),
     Provider(
         "anthropic",
@@ -161,6 +175,7 @@ _ROWS: Final = (
             _claude("claude-haiku-4-5", 200_000, effort=False),
         ),
         unknown=KnownModel("*", 200_000, pictures=True, schema=False, temperature=False),
+        key_form=r"sk-ant-[\w-]{8,}",
     ),
     Provider(
         "gemini",
@@ -175,6 +190,7 @@ _ROWS: Final = (
         ),
         signs=True,
         unknown=KnownModel("*", tools="gemini"),
+        key_form=r"AIza[\w-]{30,}",
     ),
     Provider(
         "mistral",
@@ -192,6 +208,7 @@ _ROWS: Final = (
         ),
         strict=True,
         call_ids=9,
+        key_form=r"(?=\w*[a-z])(?=\w*[A-Z])(?=\w*\d)[A-Za-z0-9]{32}",
     ),
     Provider(
         "deepseek",
@@ -203,6 +220,7 @@ _ROWS: Final = (
             KnownModel("deepseek-reasoner", 128_000, schema=False),
         ),
         unknown=KnownModel("*", schema=False),
+        key_form=r"sk-[0-9a-f]{32}",
     ),
     Provider(
         "xai",
@@ -216,6 +234,7 @@ _ROWS: Final = (
             KnownModel("grok-3", 131_072),
             KnownModel("grok-code-fast-1", 256_000),
         ),
+        key_form=r"xai-[\w-]{16,}",
     ),
     Provider(
         "openrouter",
@@ -230,6 +249,8 @@ _ROWS: Final = (
             KnownModel("google/gemini-*", 1_048_576, pictures=True, tools="gemini"),
             KnownModel("deepseek/*", 128_000, schema=False),
         ),
+        key_form=r"sk-or-[\w-]{8,}",
+        suggested="openai/gpt-oss-120b",
     ),
     Provider(
         "ollama",
@@ -283,3 +304,16 @@ def key_owner(name: str) -> str:
     """Return the name under which a model's key is stored: the provider's scheme, or `custom:NAME`."""
     scheme = name.partition(":")[0]
     return name if scheme == CUSTOM else scheme
+
+
+def key_owners(key: str) -> tuple[str, ...]:
+    """Return the schemes of the providers whose API keys have this form; most often one or none."""
+    return tuple(
+        scheme for scheme, row in PROVIDERS.items() if row.key_form and re.fullmatch(row.key_form, key)
+    )
+
+
+def pasted_secret(text: str) -> str:
+    """Return the secret or the possible API key if a text is nothing else; otherwise an empty text."""
+    word = only_word(text)
+    return word if word and (only_secret(word) or key_owners(word)) else ""

@@ -104,6 +104,8 @@ def usage_text(
                 money=money,
             )
         )
+    if not month[0]:
+        lines[1:] = [gettext(language, "- No model was called this month. The demo is not counted.")]
     for scope, who, period, used, most in budgets:
         named = f" ({who})" if scope not in ("total",) else ""
         name = budget_name(language, scope, period)

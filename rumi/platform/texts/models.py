@@ -33,3 +33,65 @@ def takes_no_pictures(language: Language, model: str, others: Sequence[str]) -> 
     if others:
         advice = gettext(language, "Use /model {others} and send it again.", others=others[0])
     return gettext(language, "🖼 {model} does not take pictures. {advice}", model=model, advice=advice)
+
+
+def secret_not_sent(language: Language) -> str:
+    """Say that a pasted secret was neither sent nor stored."""
+    return gettext(
+        language,
+        "🔑 That looks like a secret, so I neither sent nor stored it. Keys of language models can be pasted "
+        "here; for others: rumi config set NAME -",
+    )
+
+
+def key_refused(language: Language) -> str:
+    """Answer a message that is nothing but a secret, on a channel that cannot take keys."""
+    return gettext(
+        language,
+        "🔑 That looks like a secret key. I did not store it and no model saw it, but it has passed through "
+        "this chat: delete the message, and revoke the key at its provider. On Rumi's machine, `rumi setup` "
+        "takes a new one.",
+    )
+
+
+def whose_key(language: Language, titles: Sequence[str], *, sure: bool) -> str:
+    """Ask which provider a pasted key belongs to; `sure` is False if it may be no key at all."""
+    none = gettext(language, "nobody's: forget it") if sure else gettext(language, "no key: send it")
+    choices = " · ".join(f"{number} {title}" for number, title in enumerate((*titles, none), 1))
+    return gettext(language, "🔑 Whose API key is this? {choices}", choices=choices)
+
+
+def key_dropped(language: Language) -> str:
+    """Say that a pasted key was forgotten."""
+    return gettext(language, "🔑 I have forgotten the key.")
+
+
+def trying_key(language: Language, title: str) -> str:
+    """Say that a pasted key is being tried."""
+    return gettext(language, "🔑 A key of {title}: it is not sent as a message. Trying it…", title=title)
+
+
+def key_not_used(language: Language, reason: str) -> str:
+    """Say why a pasted key is not used."""
+    return gettext(language, "❌ The key was not stored: {reason}", reason=reason)
+
+
+def key_stored(language: Language, model: str, took_s: float, path: str) -> str:
+    """Say that a pasted key works, and where it is stored."""
+    return gettext(
+        language,
+        "✓ {model} answered in {took_s} s. The key is stored in {path}.",
+        model=model,
+        took_s=f"{took_s:.1f}",
+        path=path,
+    )
+
+
+def key_needs_restart(language: Language, holder: str) -> str:
+    """Say that a running process has to be started anew before it uses a new key."""
+    return gettext(
+        language,
+        "{holder} still runs with the old settings. Close the other windows and start `rumi` again; a "
+        "service needs a restart.",
+        holder=holder,
+    )

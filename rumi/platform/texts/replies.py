@@ -320,34 +320,8 @@ def no_key(language: Language, variable: str = "GROQ_API_KEY") -> str:
     """Say that the API key for the configured model is missing."""
     return gettext(
         language,
-        "No {variable}: using the offline model (type “help” for what it understands).",
+        "No {variable}: the demo (offline) answers, which is no language model. “help” says what it understands.",
         variable=variable,
-    )
-
-
-def ways_on(language: Language, home: str, servers: Sequence[str], variable: str = "GROQ_API_KEY") -> str:
-    """Say what works without an API key, and list the three ways to get a language model.
-
-    `servers` are the local model servers that are running.
-    """
-    found = " · ".join(servers)
-    local = (
-        gettext(language, "a local server: {found} answers now", found=found)
-        if found
-        else gettext(language, "a local server (Ollama, llama.cpp)")
-    )
-    return gettext(
-        language,
-        "No {variable}: the offline model answers. It understands plain requests:\n"
-        "“run date”, “fetch URL”, “help”. Commands, files, the web, memory and skills\n"
-        "work. For a language model, `rumi setup` asks for one of these three, tries\n"
-        "it out and stores it:\n"
-        "  1. a Groq key (free: https://console.groq.com/keys): GROQ_API_KEY in {home}/.env\n"
-        "  2. another provider's key (OpenAI, Anthropic …): `rumi models list`\n"
-        "  3. {local}: the same, without a key",
-        variable=variable,
-        home=home,
-        local=local,
     )
 
 

@@ -3,8 +3,8 @@
     in 20 minutes · tomorrow 09:00 · friday 18:30 · 2026-12-01 09:00 · every monday 08:00 · every 15 minutes
     en 20 minutos · mañana 09:00 · viernes 18:30 · 2026-12-01 09:00 · todos los lunes 08:00 · cada 15 minutos
 
-It also reads a recurrence in cron's five fields, `0 9 * * 1`. It never guesses: if it does not understand a
-text, the program asks the user.
+It reads a few Portuguese forms too, and a recurrence in cron's five fields, `0 9 * * 1`. It never guesses: if
+it does not understand a text, the program asks the user.
 """
 
 import re
@@ -65,10 +65,13 @@ _ONE_DAY: Final = "|".join(WEEKDAYS)
 _MANY_DAYS: Final = "|".join(_MANY)
 _MINUTES: Final = r"minutes?|mins?|minutos?"
 _HOURS: Final = r"hours?|horas?"
-_TIME: Final = r"(?:at |a las? )?(?P<h>[01]?\d|2[0-3]):(?P<m>[0-5]\d)(?: ?(?P<half>[ap]m)| ?(?:hs?|h))?"
+_TIME: Final = r"(?:at |a las? |as )?(?P<h>[01]?\d|2[0-3]):(?P<m>[0-5]\d)(?: ?(?P<half>[ap]m)| ?(?:hs?|h))?"
+_HOUR: Final = r"(?:at|a las?|as) (?P<h>[01]?\d|2[0-3])"
+"""An hour alone, of 24: only after a day, because a bare `at 9` may also mean the evening."""
 _HALF: Final = r"(?:at )?(?P<h>1[0-2]|0?[1-9]) ?(?P<half>[ap]m)"
 _NOON: Final = r"(?:at |al? )?(?P<noon>noon|midday|mediodia)"
 _NIGHT: Final = ("tonight", "esta noche")
+_TODAY: Final = ("today", "hoy", "hoje", *_NIGHT)
 _EACH: Final = r"(?:every|each|cada|todos los|todas las|los)"
 _LIST: Final = rf"(?P<days>(?:{_DAY})(?:(?:, | and | y |, and )(?:{_DAY}))*)"
 
@@ -106,7 +109,7 @@ def _on(found: re.Match[str]) -> When | None:
     if word := groups.get("ahead"):
         if word in _NIGHT and at.hour < 17:
             return None
-        return On(at, ahead={"t": 1, "m": 1, "p": 2}[word[0]] if word not in ("today", "hoy", *_NIGHT) else 0)
+        return On(at, ahead={"t": 1, "m": 1, "a": 1, "p": 2}[word[0]] if word not in _TODAY else 0)
     if day := groups.get("day"):
         return On(at, weekday=_DAYS[day])
     return On(at)
@@ -151,18 +154,21 @@ def _step(found: re.Match[str]) -> When | None:
 
 _FORMS: Final[tuple[tuple[str, Callable[[re.Match[str]], When | None]], ...]] = (
     (
-        rf"(?:in|en|dentro de) (?P<n>[1-9]\d{{0,6}}) ?"
+        rf"(?:in|en|em|dentro de|daqui a) (?P<n>[1-9]\d{{0,6}}) ?"
         rf"(?P<unit>{_MINUTES}|{_HOURS}|days?|dias?|weeks?|semanas?)",
         _minutes,
     ),
     *(
         (form.replace("TIME", at), read)
-        for at in (_TIME, _HALF, _NOON)
+        for at in (_TIME, _HALF, _NOON, _HOUR)
         for form, read in (
             (r"(?:on |el )?(?P<date>\d{4}-\d\d-\d\d)(?:,? |t)TIME", _on),
-            (r"(?P<ahead>today|tonight|tomorrow|hoy|esta noche|manana|pasado manana),? TIME", _on),
+            (
+                r"(?P<ahead>today|tonight|tomorrow|hoy|hoje|esta noche|manana|amanha|pasado manana),? TIME",
+                _on,
+            ),
             (rf"(?:on |el )?(?P<day>{'|'.join(WEEKDAYS)}),? TIME", _on),
-            (r"TIME", _on),
+            *([] if at is _HOUR else [(r"TIME", _on)]),
             (r"(?:every day|each day|daily|cada dia|todos los dias),? TIME", _every_day("*")),
             (
                 r"(?:every weekday|weekdays|on weekdays|cada dia habil|todos los dias habiles"
