@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 import trio
 
-from rumi.agent.prompts.message_entries import described, fetched
+from rumi.agent.prompts.message_entries import command_in, described, fetched
 from rumi.agent.turn_input import TurnMessage
 from rumi.chats.events import Queued, turn_of
 from rumi.chats.pieces import same_way
@@ -15,6 +15,7 @@ from rumi.platform.texts import questions as question_texts
 from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts import waiting as waiting_texts
 from rumi.platform.texts.questions import Verdict
+from rumi.sandbox.engine import HeadTail
 from rumi.store.journal.records import Attachment, BrokenTurn, FireOutcome, Incoming
 from rumi.texts import Language
 
@@ -114,6 +115,8 @@ class Job:
     stopped: bool = False
     began: dict[str, float] = field(default_factory=dict)
     waits_for_yes: bool = False
+    output: HeadTail | None = None
+    """What the command of a person has printed."""
     outcome: FireOutcome | None = None
     """What the schedule of the message shows about this work; None for what follows from its end."""
 
@@ -226,8 +229,14 @@ class JobQueue:
 
     def steering(self, running: Job) -> Job | None:
         """Return the first waiting turn whose message may steer the running turn: it has the same sender."""
-        waiting = (job for job in self.waiting if job.parts and not job.alone)
-        return next((job for job in waiting if same_way(job.message, running.message)), None)
+        for job in self.waiting:
+            if (
+                command_in(job.message) and not job.message.schedule
+            ):  # what comes behind a command may be about its output
+                return None
+            if job.parts and not job.alone and same_way(job.message, running.message):
+                return job
+        return None
 
     def takes(self, job: Job, running: Job | None) -> bool:
         """Return True if the job may be queued: it is a turn, and the queue is not full.

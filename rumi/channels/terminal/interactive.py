@@ -2,16 +2,16 @@
 
 import math
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import trio
 
-from rumi.channels.terminal.files import handed_files, named_in
 from rumi.channels.terminal.interface import End, Glance, Interrupt, Line, Typed
+from rumi.channels.terminal.lines import TypedLines
 from rumi.channels.terminal.live import LiveView
-from rumi.channels.terminal.options import FileLimits, TerminalOptions
+from rumi.channels.terminal.options import TerminalOptions
 from rumi.channels.terminal.own import do_own, is_own
 from rumi.channels.terminal.paint import Painter
 from rumi.channels.terminal.prompt import PromptScreen
@@ -64,7 +64,8 @@ async def interact(
         await view.recalled(await session.recall())
         await nursery.start(session.run)
         nursery.start_soon(_forward, signals, send)
-        code = await _serve(session, view, reader, options.limits, typed)
+        lines = TypedLines(session, options.limits, reader)
+        code = await _serve(session, view, reader, lines, screen.offer, typed)
         with trio.move_on_after(1):
             await view.clear()
         nursery.cancel_scope.cancel()
@@ -88,29 +89,33 @@ async def _serve(
     session: TerminalSession,
     view: LiveView,
     reader: Reader,
-    limits: FileLimits,
+    lines: TypedLines,
+    offer: Callable[[str], None],
     typed: trio.MemoryReceiveChannel[_Input],
 ) -> int:
     """Handle input until the person or a signal ends the chat; return the exit code.
 
-    If a turn is running at that moment, it continues in the daemon.
+    If a turn is running at that moment, it continues in the daemon. `offer` puts a line that was not sent
+    back into the input line.
     """
     async for what in typed:
         match what:
             case Line(text) if text.lower() in TYPED_LEAVING:
                 break
             case Line(text):
+                if unclear := await lines.unclear(text):
+                    await view.notice("\n".join(unclear))
+                    offer(text)
+                    continue
                 await view.typed(text)
                 try:
                     if is_own(text):
                         await do_own(text, session, reader, view.copy)
                         continue
-                    names = (*session.attached_names, *named_in(text))
-                    session.attached_names = ()
-                    files = await handed_files(names, limits, reader, view.notice)
-                    await session.say(text, files)
+                    await lines.send(text)
                 except RumiError as error:  # not fatal: the person can correct the message and send it again
                     await view.notice(error_text(reader.language, error))
+                    offer(text)
             case Interrupt(cleared):
                 if not session.busy:
                     if not cleared:

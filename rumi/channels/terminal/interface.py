@@ -9,12 +9,19 @@ from typing import TypeAlias
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.completion import (
+    CompleteEvent,
+    Completer,
+    Completion,
+    ThreadedCompleter,
+    merge_completers,
+)
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition, has_focus
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import BufferControl, FormattedTextControl, HSplit, Layout, VerticalAlign, Window
 from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.layout.menus import CompletionsMenu
@@ -22,6 +29,7 @@ from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
 from typing_extensions import override
 
+from rumi.channels.terminal.paths import PathCompleter, pasted
 from rumi.channels.terminal.words import Reader, commands
 from rumi.texts import gettext
 
@@ -125,6 +133,7 @@ class Interface:
         suspend: Callable[[], None],
     ) -> None:
         self.live: list[str] = []
+        self.buffer = Buffer()
         self._reader = reader
         self._history_path = history_path
         self._glance = glance
@@ -133,10 +142,10 @@ class Interface:
 
     def application(self) -> Application[None]:
         """Return a new prompt_toolkit application, for one run."""
-        buffer = Buffer(
+        self.buffer = buffer = Buffer(
             multiline=True,
             history=open_history(self._history_path),
-            completer=CommandCompleter(self._reader),
+            completer=merge_completers([CommandCompleter(self._reader), ThreadedCompleter(PathCompleter())]),
             complete_while_typing=True,
         )
         search = SearchToolbar()
@@ -202,6 +211,22 @@ class Interface:
         @keys.add("escape", "enter", filter=typing)
         def _new_line(event: KeyPressEvent) -> None:
             buffer.insert_text("\n")
+
+        @keys.add(Keys.BracketedPaste, filter=typing)
+        def _paste(event: KeyPressEvent) -> None:
+            # Terminals paste the paths of files that are dropped onto them.
+            buffer.insert_text(pasted(event.data, buffer.document))
+
+        @keys.add("tab", filter=typing)
+        def _complete(event: KeyPressEvent) -> None:
+            if buffer.complete_state:
+                buffer.complete_next()
+            else:
+                buffer.start_completion(insert_common_part=True)
+
+        @keys.add("s-tab", filter=typing)
+        def _complete_back(event: KeyPressEvent) -> None:
+            buffer.complete_previous()
 
         @keys.add("c-c", filter=typing)
         def _interrupt(event: KeyPressEvent) -> None:

@@ -15,7 +15,15 @@ import trio
 from rich.console import RenderableType
 from rich.text import Text
 
-from rumi.agent.events import ConfirmationAsked, Thinking, ToolFinished, ToolStarted, TurnFinished, title_of
+from rumi.agent.events import (
+    BY_HAND,
+    ConfirmationAsked,
+    Thinking,
+    ToolFinished,
+    ToolStarted,
+    TurnFinished,
+    title_of,
+)
 from rumi.agent.todo_list import TODO, TodoItem
 from rumi.channels.terminal.calls import LINE_CHARS
 from rumi.channels.terminal.growing import GrowingAnswer
@@ -131,6 +139,8 @@ class LiveView:
                 return  # the live region shows the list
             case ToolFinished(call, result, steps):
                 title = title_of(before.called(call), one_line)
+                if call.id == BY_HAND:  # the reply has the whole output
+                    result = replace(result, content="")
                 self._print(Called(title, result, self._reader, steps), gap=not self._after_tool)
                 self._after_tool = True
             case ConfirmationAsked(_, text, whole):

@@ -1,4 +1,4 @@
-"""Commands of the terminal itself, which are never sent to the chat: `/copy` and `/model`."""
+"""Commands of the terminal itself, which are never sent to the chat: `/copy`, `/model` and `/paste`."""
 
 import base64
 import time
@@ -11,7 +11,7 @@ from rumi.chats.events import ChatEvent, Replied
 from rumi.errors import UsageError
 from rumi.texts import gettext
 
-OWN: Final = ("/copy", "/model")
+OWN: Final = ("/copy", "/model", "/paste")
 
 MOST_COPIED: Final = 74_994
 """Maximum number of bytes to copy: in base64, every terminal that supports OSC 52 accepts them."""
@@ -56,6 +56,15 @@ async def do_own(
         )
         reply = Replied(0, (), said)
         await session.view.reply(ChatEvent(port.chat, "", time.time(), reply), Settled(reply, None))
+    elif command.lower() == "/paste":
+        # Imported here, because few sessions paste a picture.
+        from rumi.channels.terminal.clipboard import clipboard_picture
+
+        path = await clipboard_picture()
+        session.attached_names = (*session.attached_names, path)
+        await session.view.notice(
+            gettext(reader.language, "The picture in the clipboard goes with your next message.")
+        )
     elif copy is None:
         raise UsageError("/copy needs a terminal: it copies the last answer to its clipboard.")
     elif not session.last_answer:

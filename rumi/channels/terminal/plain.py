@@ -8,15 +8,24 @@ from collections.abc import AsyncIterator
 
 import trio
 
-from rumi.agent.events import ConfirmationAsked, ToolFinished, ToolOutput, ToolProgress, ToolStarted, title_of
+from rumi.agent.events import (
+    BY_HAND,
+    ConfirmationAsked,
+    ToolFinished,
+    ToolOutput,
+    ToolProgress,
+    ToolStarted,
+    title_of,
+)
 from rumi.agent.todo_list import shown_lines
 from rumi.channels.terminal.calls import excerpt_of, outcome_of, paths_of
-from rumi.channels.terminal.files import handed_files, named_in
+from rumi.channels.terminal.files import handed_files
+from rumi.channels.terminal.lines import TypedLines
 from rumi.channels.terminal.options import DEFAULT_LIMITS, FileLimits
 from rumi.channels.terminal.own import do_own, is_own
 from rumi.channels.terminal.session import FAILURES, INTERRUPTED, UNCONFIRMED, Settled, TerminalSession
 from rumi.channels.terminal.streams import Lines, Writer
-from rumi.channels.terminal.words import LEAVING, TYPED_LEAVING, Reader, is_answer, is_stop
+from rumi.channels.terminal.words import LEAVING, TYPED_LEAVING, Reader, command_of, is_answer, is_stop
 from rumi.chats.events import ChatEvent, Queued, Replied, TurnState
 from rumi.errors import RumiError
 from rumi.models.model import Waiting
@@ -68,7 +77,7 @@ class PlainView:
                 self._noticed.pop(call.id, None)
                 title = title_of(before.called(call), one_line)
                 outcome = outcome_of(result, self._reader, steps)
-                if not result.ok:
+                if not result.ok and call.id != BY_HAND:  # otherwise the reply says it
                     outcome = f"{outcome}: " + "\n    ".join(excerpt_of(result, self._reader))
                 for path in paths_of(result, self._reader):
                     await self.notice(f"  {path}")
@@ -187,6 +196,7 @@ async def _send_lines(
 
     If a person leaves the chat, return immediately.
     """
+    typed = TypedLines(session, limits, reader)
     while True:
         line = await lines.line()
         text = None if line is None else line.strip()
@@ -207,17 +217,18 @@ async def _send_lines(
             continue
         elif text is None or text.lower() in LEAVING:
             return
-        elif prompt is None and not is_own(text) and not session.attached_names:
-            await session.say(text)
+        elif prompt is not None and (unclear := await typed.unclear(text)):
+            await session.view.notice("\n".join(unclear))
+            await prompt.write(PROMPT)
         else:
             try:
                 if is_own(text):
                     await do_own(text, session, reader)
-                else:  # a person's line may name files; the first line also gets those of the command line
-                    names = (*session.attached_names, *(named_in(text) if prompt is not None else ()))
-                    session.attached_names = ()
-                    files = await handed_files(names, limits, reader, session.view.notice)
-                    await session.say(text, files)
+                elif prompt is not None or command_of(text) is not None:
+                    await typed.send(text)
+                else:  # a program's line names no files; the first line gets those of the command line
+                    names, session.attached_names = session.attached_names, ()
+                    await session.say(text, await handed_files(names, limits, reader, session.view.notice))
             except RumiError as error:
                 await session.view.notice(error_text(reader.language, error))
 

@@ -18,7 +18,9 @@ from typing import Any
 
 import trio
 from prompt_toolkit.application import Application, create_app_session, in_terminal
+from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.data_structures import Size
+from prompt_toolkit.document import Document
 from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
@@ -55,6 +57,7 @@ class PromptScreen:
         self._live: list[str] = []
         self._drawings: list[_Drawing] = []
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._buffer: Buffer | None = None
         self._wake: asyncio.Event | None = None
         self._suspended = False
         self._before: list[Any] = []  # the terminal's modes
@@ -139,6 +142,17 @@ class PromptScreen:
 
     # Called from trio, with effect in the thread
 
+    def offer(self, text: str) -> None:
+        """Put a text into the input line, so that the person can change it, unless there is one already."""
+
+        def put() -> None:
+            if self._buffer is not None and not self._buffer.text:
+                self._buffer.document = Document(text)
+
+        if self._loop is not None:
+            with suppress(RuntimeError):  # the loop has just been closed
+                self._loop.call_soon_threadsafe(put)
+
     def _poke(self) -> None:
         if self._loop is not None and self._wake is not None:
             try:
@@ -182,6 +196,7 @@ class PromptScreen:
 
                     interface = Interface(self._reader, self._history_path, self._glance, post, suspend)
                     app = interface.application()
+                    self._buffer = interface.buffer
 
                     def started() -> None:
                         self._loop = asyncio.get_running_loop()
