@@ -230,9 +230,7 @@ class JobQueue:
     def steering(self, running: Job) -> Job | None:
         """Return the first waiting turn whose message may steer the running turn: it has the same sender."""
         for job in self.waiting:
-            if (
-                command_in(job.message) and not job.message.schedule
-            ):  # what comes behind a command may be about its output
+            if _is_by_hand(job):  # what comes behind a command may be about its output
                 return None
             if job.parts and not job.alone and same_way(job.message, running.message):
                 return job
@@ -257,9 +255,15 @@ class JobQueue:
         self._jobs.append(job)
         position, said = len(self), job.message
         text = reply_texts.queued(job.language, position, self.most)
-        if running is not None and self.steering(running) is not None and same_way(said, running.message):
+        steers = running is not None and same_way(said, running.message)
+        if steers and running is not None and self.steering(running) is not None and not self._behind_command:
             text = waiting_texts.steers(job.language)
         return Queued(said.id, text, position, said.origin)
+
+    @property
+    def _behind_command(self) -> bool:
+        """Return True if a command of a person waits, so that the last waiting message steers no turn."""
+        return any(map(_is_by_hand, self.waiting))
 
     def last(self, user: int | None) -> Job | None:
         """Return the last waiting job of this person."""
@@ -311,3 +315,7 @@ class JobQueue:
         for job in self._jobs:
             if of is None or not of.isdisjoint(job.messages):
                 job.end(by)
+
+
+def _is_by_hand(job: Job) -> bool:
+    return bool(command_in(job.message)) and not job.message.schedule

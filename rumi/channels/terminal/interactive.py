@@ -51,6 +51,7 @@ async def interact(
     view = LiveView(screen, Painter(), reader, prompted=True)
     session = TerminalSession(port, view, reader, yes=options.yes)
     session.attached_names = options.files
+    session.refused = screen.offer
     # Unbounded: typed lines must never wait, and a person types little.
     send, typed = trio.open_memory_channel[_Input](math.inf)
     async with trio.open_nursery() as nursery:

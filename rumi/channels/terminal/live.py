@@ -25,7 +25,7 @@ from rumi.agent.events import (
     title_of,
 )
 from rumi.agent.todo_list import TODO, TodoItem
-from rumi.channels.terminal.calls import LINE_CHARS
+from rumi.channels.terminal.calls import LINE_CHARS, code_and_rest
 from rumi.channels.terminal.growing import GrowingAnswer
 from rumi.channels.terminal.paint import AnswerMarkdown, Called, Glimpse, Painter, TodoList, hanging
 from rumi.channels.terminal.progress import SPINNER, TICK_S
@@ -139,8 +139,8 @@ class LiveView:
                 return  # the live region shows the list
             case ToolFinished(call, result, steps):
                 title = title_of(before.called(call), one_line)
-                if call.id == BY_HAND:  # the reply has the whole output
-                    result = replace(result, content="")
+                if call.id == BY_HAND:  # the person typed the command, and the reply has the whole output
+                    title, result = "$", replace(result, content="")
                 self._print(Called(title, result, self._reader, steps), gap=not self._after_tool)
                 self._after_tool = True
             case ConfirmationAsked(_, text, whole):
@@ -180,6 +180,9 @@ class LiveView:
                 self._print_answer(found)
                 self._print(Text(warning, style=_WARNING), gap=True)
             else:
+                if code_and_rest(rest)[0]:  # what a stopped command has printed
+                    code, rest = rest, code_and_rest(rest)[1]
+                    self._print_answer(code.removesuffix(rest))
                 self._print(Text(rest, style=_STYLES.get(reason, _WARNING)), gap=True)
         await self._end()
 

@@ -18,7 +18,7 @@ from rumi.agent.events import (
     title_of,
 )
 from rumi.agent.todo_list import shown_lines
-from rumi.channels.terminal.calls import excerpt_of, outcome_of, paths_of
+from rumi.channels.terminal.calls import code_and_rest, excerpt_of, outcome_of, paths_of
 from rumi.channels.terminal.files import handed_files
 from rumi.channels.terminal.lines import TypedLines
 from rumi.channels.terminal.options import DEFAULT_LIMITS, FileLimits
@@ -53,6 +53,7 @@ class PlainView:
         self._reader = reader
         self._failures_apart = failures_apart
         self._turn = TurnState()
+        self._by_hand = False  # the running turn is a command of the person's
         self._noticed: dict[str, float] = {}  # time of the last line about each running call
 
     async def event(self, event: ChatEvent) -> None:
@@ -66,6 +67,7 @@ class PlainView:
                 for line in shown_lines([item for item in self._turn.todo if item not in before.todo]):
                     await self.notice(f"  {one_line(line)}")
             case ToolStarted() as started:
+                self._by_hand = started.call.id == BY_HAND
                 await self.notice(title_of(started, one_line))
                 self._noticed[started.call.id] = event.time
             case ToolProgress(call_id, text) if event.time - self._noticed.get(call_id, 0.0) >= STEP_S:
@@ -109,6 +111,15 @@ class PlainView:
 
     async def reply(self, event: ChatEvent, settled: Settled) -> None:
         """Write the reply's text and a newline."""
+        if self._by_hand:
+            # Programs get what the command has printed, and nothing else.
+            self._by_hand = False
+            output, rest = code_and_rest(settled.reply.text)
+            if output:
+                await self._output.write(f"{clean(output)}\n")
+            if rest:
+                await self.notice(rest)
+            return
         failed = settled.finished is not None and settled.finished.reason in FAILURES
         writer = self._errors if failed and self._failures_apart else self._output
         await writer.write(clean(settled.reply.with_commands).rstrip("\n") + "\n")

@@ -3,7 +3,7 @@
 import signal
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Protocol
@@ -11,7 +11,7 @@ from typing import Protocol
 import trio
 
 from rumi.agent.events import BY_HAND, ConfirmationAsked, ConfirmationEnded, ToolFinished, TurnFinished
-from rumi.channels.terminal.words import Reader, help_of_own, is_stop
+from rumi.channels.terminal.words import Reader, help_of_own, is_answer, is_stop
 from rumi.chats.events import (
     ChatEvent,
     Happening,
@@ -119,6 +119,8 @@ class TerminalSession:
         """Exit code of the last command that this session has run without the model."""
         self.attached_names: tuple[str, ...] = ()
         """The files that will be attached to the next typed message."""
+        self.refused: Callable[[str], None] | None = None
+        """Called with the text of a message that the chat did not take because it is busy."""
         self.port = port
         self._reader = reader
         self._yes = yes
@@ -460,9 +462,14 @@ class TerminalSession:
             self._seen.add(reply.delivery)
             await self.view.reply(event, settled)
             await self.port.delivered(reply.delivery)
+        waited = {queued.what.message for queued in turn.queued}  # dropped on purpose, if it has no turn
         for number in reply.messages:
-            if self._open.pop(number, None) is not None:
-                self._results[number] = settled
+            if (text := self._open.pop(number, None)) is None:
+                continue
+            self._results[number] = settled
+            lost = finished is None and not event.turn and number not in waited
+            if lost and self.refused is not None and not (text.startswith("/") or is_answer(text)):
+                self.refused(text)
         while len(self._results) > _MAX_RESULTS:
             self._results.popitem(last=False)
 
