@@ -112,11 +112,12 @@ async def _serve(
                 try:
                     if is_own(text):
                         await do_own(text, session, reader, view.copy)
-                        continue
-                    await lines.send(text)
+                    else:
+                        await lines.send(text)
                 except RumiError as error:  # not fatal: the person can correct the message and send it again
                     await view.notice(error_text(reader.language, error))
-                    offer(text)
+                    if not is_own(text):
+                        offer(text)
             case Interrupt(cleared):
                 if not session.busy:
                     if not cleared:
