@@ -2,13 +2,16 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from rumi.agent.todo_list import done_of, todo_items
 from rumi.agent.tool import ToolResult
 from rumi.models.model import Discarded, TextDelta, ToolCall, Usage, Used, Waiting
 from rumi.platform.texts.questions import Verdict
 from rumi.store.journal.records import Reason
+
+BY_HAND: Final = "by-hand"
+"""The id of the call whose command a person typed. Views show its output with the reply."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ import mimetypes
 import os
 from collections.abc import AsyncIterable
 from functools import partial
+from pathlib import Path
 from typing import BinaryIO, Final
 
 import trio
@@ -11,21 +12,25 @@ import trio
 from rumi.agent.tool import Tool
 from rumi.agent.tools.send_file import SendFile
 from rumi.channels.channel import Channel
+from rumi.chats.folders import ChatFolders
 from rumi.chats.inbox import Inbox
 from rumi.errors import FileError
 from rumi.platform.home import Home
 from rumi.platform.openat import opened
 from rumi.platform.spooled_file import SpooledFile, check_cancelled
 from rumi.platform.threads import Threads
+from rumi.platform.untrusted_text import one_line
 from rumi.sandbox.engine import SandboxLimits
 from rumi.sandbox.incoming import about_file, put_file
-from rumi.sandbox.workspace import open_beneath, prepare_workspace
+from rumi.sandbox.workspace import WorkspaceError, open_beneath, prepare_workspace
 from rumi.store.journal.records import Attachment
 
 AT_ONCE: Final = 4
 """Maximum number of concurrent uploads. Additional uploads wait."""
 
 _MEGA: Final = 1024 * 1024
+_NAME_CHARS: Final = 100
+"""Maximum length of a sender's name for a file in the text for the model."""
 
 
 async def _is_there(name: str, content: bytes) -> None:
@@ -37,13 +42,22 @@ class LocalUploads(Channel):
     """Stores uploads in workspaces. Describes an upload to the model when a turn begins for its message.
 
     Every upload is untrusted, even an upload by the owner: before an upload is stored, the chat's files are
-    marked as tainted (possibly from an untrusted source).
+    marked as tainted (possibly from an untrusted source). A file of the folder that a chat is linked to is
+    not copied: the chat sees it already.
     """
 
     name = "handed"
 
-    def __init__(self, home: Home, user: tuple[int, int], limits: SandboxLimits, max_mb: int) -> None:
+    def __init__(
+        self,
+        home: Home,
+        user: tuple[int, int],
+        limits: SandboxLimits,
+        max_mb: int,
+        folders: ChatFolders | None = None,
+    ) -> None:
         self._home = home
+        self._folders = folders
         self._user = user
         self._limits = limits
         self.max_bytes = max_mb * _MEGA
@@ -75,11 +89,32 @@ class LocalUploads(Channel):
                 await inbox.chats.taint_files(chat)
         return self.attachment(put, spooled.size)
 
+    async def in_folder(self, inbox: Inbox, chat: str, path: str) -> Attachment | None:
+        """Return a file at `path` as an attachment, if it lies in the folder that the chat is linked to.
+
+        Other files must be stored with `put`; for them, return None.
+        """
+        linked = None if self._folders is None or not path.startswith("/") else self._folders.linked(chat)
+        if linked is None:
+            return None
+        attachment = await self._offload(partial(self._below, linked.folder, path))
+        if attachment is not None:
+            await inbox.chats.taint_files(chat)
+        return attachment
+
+    def _below(self, folder: Path, path: str) -> Attachment | None:
+        try:
+            relative = str(Path(os.path.realpath(path)).relative_to(os.path.realpath(folder)))
+            with opened(open_beneath(folder, relative)) as file:
+                return self.attachment(relative, os.fstat(file).st_size)
+        except (ValueError, WorkspaceError):
+            return None
+
     @staticmethod
-    def attachment(name: str, size: int | None = None) -> Attachment:
-        """Return the attachment for a workspace file."""
-        kind = mimetypes.guess_type(name)[0] or ""
-        return Attachment("file", reference=name, name=name, media_type=kind, size_bytes=size)
+    def attachment(reference: str, size: int | None = None, name: str = "") -> Attachment:
+        """Return the attachment for a workspace file; `name` is the sender's name for it, if it differs."""
+        kind = mimetypes.guess_type(reference)[0] or ""
+        return Attachment("file", reference, name or reference, media_type=kind, size_bytes=size)
 
     def tools_for(self, chat: str) -> tuple[Tool, ...]:
         """Return the tool that shows a file: as a picture or link on the page, or as a path in a terminal."""
@@ -90,8 +125,21 @@ class LocalUploads(Channel):
         return await self._offload(partial(self._about, chat, attachment))
 
     def _about(self, chat: str, attachment: Attachment) -> str:
-        with opened(open_beneath(self._home.workspaces / chat, attachment.reference)) as file:
-            return about_file(attachment.reference, attachment.media_type, os.fstat(file).st_size)
+        with opened(self._open(chat, attachment.reference)) as file:
+            about = about_file(attachment.reference, attachment.media_type, os.fstat(file).st_size)
+        if attachment.name != os.path.basename(attachment.reference):
+            # The user's text has the other name, which another file of the workspace may have.
+            about += f"\n[The user calls it {one_line(attachment.name, _NAME_CHARS)}.]"
+        return about
+
+    def _open(self, chat: str, reference: str) -> int:
+        try:
+            return open_beneath(self._home.workspaces / chat, reference)
+        except WorkspaceError:
+            linked = None if self._folders is None else self._folders.linked(chat)
+            if linked is None:
+                raise
+            return open_beneath(linked.folder, reference)
 
     def _put(self, chat: str, name: str, file: BinaryIO) -> str:
         return put_file(
@@ -102,4 +150,5 @@ class LocalUploads(Channel):
             limits=self._limits,
             max_bytes=self.max_bytes,
             checkpoint=check_cancelled,
+            reuse=True,
         )

@@ -25,7 +25,7 @@ from typing import Final, TypeAlias
 import trio
 
 from actors import Actor, Request, answers
-from rumi.agent.prompts.message_entries import described, fetched
+from rumi.agent.prompts.message_entries import command_in, described, fetched
 from rumi.chats.commands import (
     EVERYTHING,
     FILES,
@@ -509,7 +509,8 @@ class Chat(Actor[ChatMessage]):
                 self._queue.hold(job)  # no user could send it again, or a user pressed a button
                 return
             if self._queue.takes(job, self._job):
-                steered = self._job if self._steers else None
+                runs = self._job
+                steered = runs if self._steers and runs is not None and not command_in(runs.message) else None
                 self._services.publisher.publish(self._chat, job.turn, self._queue.add(job, steered))
             else:
                 self._reply(job.message, self._busy(job), job.further)

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 import trio
 
-from rumi.agent.prompts.message_entries import described, fetched
+from rumi.agent.prompts.message_entries import command_in, described, fetched
 from rumi.agent.turn_input import TurnMessage
 from rumi.chats.events import Queued, turn_of
 from rumi.chats.pieces import same_way
@@ -15,6 +15,7 @@ from rumi.platform.texts import questions as question_texts
 from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts import waiting as waiting_texts
 from rumi.platform.texts.questions import Verdict
+from rumi.sandbox.engine import HeadTail
 from rumi.store.journal.records import Attachment, BrokenTurn, FireOutcome, Incoming
 from rumi.texts import Language
 
@@ -118,6 +119,8 @@ class Job:
     waits_for_yes: bool = False
     nano: int = 0
     """The price of the job's model calls so far, in billionths of a USD."""
+    output: HeadTail | None = None
+    """What the command of a person has printed."""
     outcome: FireOutcome | None = None
     """What the schedule of the message shows about this work; None for what follows from its end."""
 
@@ -230,8 +233,12 @@ class JobQueue:
 
     def steering(self, running: Job) -> Job | None:
         """Return the first waiting turn whose message may steer the running turn: it has the same sender."""
-        waiting = (job for job in self.waiting if job.parts and not job.alone)
-        return next((job for job in waiting if same_way(job.message, running.message)), None)
+        for job in self.waiting:
+            if _is_by_hand(job):  # what comes behind a command may be about its output
+                return None
+            if job.parts and not job.alone and same_way(job.message, running.message):
+                return job
+        return None
 
     def takes(self, job: Job, running: Job | None) -> bool:
         """Return True if the job may be queued: it is a turn, and the queue is not full.
@@ -252,9 +259,15 @@ class JobQueue:
         self._jobs.append(job)
         position, said = len(self), job.message
         text = reply_texts.queued(job.language, position, self.most)
-        if running is not None and self.steering(running) is not None and same_way(said, running.message):
+        steers = running is not None and same_way(said, running.message)
+        if steers and running is not None and self.steering(running) is not None and not self._behind_command:
             text = waiting_texts.steers(job.language)
         return Queued(said.id, text, position, said.origin)
+
+    @property
+    def _behind_command(self) -> bool:
+        """Return True if a command of a person waits, so that the last waiting message steers no turn."""
+        return any(map(_is_by_hand, self.waiting))
 
     def last(self, user: int | None) -> Job | None:
         """Return the last waiting job of this person."""
@@ -306,3 +319,7 @@ class JobQueue:
         for job in self._jobs:
             if of is None or not of.isdisjoint(job.messages):
                 job.end(by)
+
+
+def _is_by_hand(job: Job) -> bool:
+    return bool(command_in(job.message)) and not job.message.schedule

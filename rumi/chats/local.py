@@ -11,7 +11,7 @@ from rumi.agent.prompts.message_entries import without_note
 from rumi.chats.events import Replied
 from rumi.chats.hub import Hub, HubSubscription
 from rumi.chats.inbox import Inbox
-from rumi.chats.port import PastTurn
+from rumi.chats.port import PastTurn, Uploaded
 from rumi.chats.session import ended
 from rumi.platform.untrusted_text import read_block
 from rumi.store.journal.outbox import mark_acknowledged, undelivered_replies
@@ -90,6 +90,11 @@ class LocalChat:
             tainted=self.tainted,
             zone=self.zone,
         )
+
+    async def upload(self, attachment: Attachment) -> Uploaded:
+        """Return the attachment: front ends of this process store files before they attach them."""
+        await trio.lowlevel.checkpoint()
+        return Uploaded(attachment)
 
     def subscribe(self) -> HubSubscription:
         """Subscribe to the chat's events from now on, beginning with the state of the running turn."""

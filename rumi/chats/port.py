@@ -17,6 +17,17 @@ class PastTurn:
     answer: str
 
 
+@dataclass(frozen=True, slots=True)
+class Uploaded:
+    """A file that a chat has now: its `reference` is the path in the workspace, its `name` the sender's.
+
+    `changed` is True if the file changed while it was read: the chat has what was read of it.
+    """
+
+    attachment: Attachment
+    changed: bool = False
+
+
 class ChatSubscription(Protocol):
     """The events of one chat, in order. If the reader is slow, text deltas of a turn may be joined."""
 
@@ -59,7 +70,14 @@ class ChatPort(Protocol):
         ...
 
     async def send(self, text: str, attachments: Sequence[Attachment] = ()) -> int:
-        """Store a message or command, wake the chat, and return the message's number. It gets one reply."""
+        """Store a message or command, wake the chat, and return the message's number. It gets one reply.
+
+        Attached files must be in the chat's workspace already: see `upload`.
+        """
+        ...
+
+    async def upload(self, attachment: Attachment) -> Uploaded:
+        """Store a file of this machine in the chat's workspace; the attachment's `reference` is its path."""
         ...
 
     def subscribe(self) -> ChatSubscription:

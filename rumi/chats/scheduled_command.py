@@ -1,19 +1,32 @@
-"""Commands of schedules: they run in the chat's sandbox instead of a turn, and no model is called.
+"""Commands of schedules and of people: they run in the chat's sandbox without a model.
 
 Such a command is a job of its chat like a turn: it waits for the running turn, a `/stop` ends it, and its
 reply is stored with its end.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from rumi.agent.events import TurnFinished
-from rumi.agent.tools.bash import run_scheduled
+import trio
+from typing_extensions import override
+
+from rumi.agent.acting import Acting
+from rumi.agent.events import BY_HAND, TurnEvent, TurnFinished
+from rumi.agent.permissions.gate import Gate
+from rumi.agent.tool import ToolResult
+from rumi.agent.tools.background import Heard
+from rumi.agent.tools.bash import Bash, run_scheduled
+from rumi.agent.tools.output import SHOWN_CHARS, WHOLE_BYTES, in_part
 from rumi.chats.jobs import Job
 from rumi.chats.services import ChatServices, ChatShell
 from rumi.errors import RumiError
+from rumi.models.model import ToolCall
+from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts import schedules as schedule_texts
 from rumi.platform.texts.translation import error_text
 from rumi.platform.untrusted_text import one_line
+from rumi.sandbox.engine import HeadTail
+from rumi.sandbox.words import CommandRefused
 from rumi.store.journal.records import FireOutcome
 from rumi.texts import gettext
 
@@ -54,6 +67,92 @@ async def run_command(
 def command_error(job: Job, command: str, error: RumiError) -> TurnFinished:
     """Return the end of a command that could not be run."""
     why = error_text(job.language, error)
+    if not job.message.schedule:
+        return TurnFinished("complete", reply_texts.command_failed(job.language, why))
     job.outcome = FireOutcome("failed", one_line(why, WHY_CHARS))
     said = schedule_texts.command_failed(job.language, job.message.schedule, command, why)
     return TurnFinished("complete", said)
+
+
+class _ByHand(Bash):
+    """The `bash` tool for a person; keeps the whole output in the order in which it comes."""
+
+    def __init__(self, shell: ChatShell, services: ChatServices, chat: str, output: HeadTail) -> None:
+        super().__init__(shell, services.policy_of(chat), services.sandbox_limits)
+        self._output = output
+
+    @override
+    async def call_streaming(self, arguments: Mapping[str, object], heard: Heard) -> ToolResult:
+        def both(piece: bytes) -> None:
+            self._output.add(piece)
+            heard(piece)
+
+        return await super().call_streaming(arguments, both)
+
+
+async def run_by_hand(
+    job: Job, command: str, shell: ChatShell, services: ChatServices, watch: Callable[[TurnEvent], None]
+) -> TurnFinished:
+    """Run a command that a person typed; return its output and, if it failed, how it ended.
+
+    Policy, limits and events are those of a call of the `bash` tool, with the longest time that a model may
+    give a command. On cancellation, no process of the command is left; its output so far is in the job.
+
+    Raises:
+        RumiError: The command could not be run.
+    """
+    language, chat = job.language, job.message.chat
+    timeout_s = services.sandbox_limits.max_timeout_s
+    arguments = {"command": command, "timeout_s": timeout_s}
+    try:
+        services.policy_of(chat).parse(command)
+        refused = ""
+    except CommandRefused as refusal:
+        refused = error_text(language, refusal)
+    job.output = HeadTail(WHOLE_BYTES)
+    tool = _ByHand(shell, services, chat, job.output)
+    gate = Gate(
+        tainted=False,
+        known_urls=(),
+        words="",
+        history=(),
+        language=language,
+        watch=watch,
+        confirm=None,
+        parking=None,
+        deadline=trio.CancelScope(),
+    )
+    call = ToolCall(BY_HAND, tool.spec.name, json.dumps(arguments, ensure_ascii=False))
+    ((_, _, result),) = await Acting((tool,), watch, gate, language).run([call])
+    if refused:
+        return TurnFinished("complete", reply_texts.command_failed(language, refused))
+    output = job.output.output()
+    path = ""
+    if output.truncated or len(output.text()) > SHOWN_CHARS:
+        path = await shell.keep(job.turn, "output.txt", output.content, shell.tainted)
+    return TurnFinished("complete", _said(job, result, timeout_s, path))
+
+
+def output_so_far(job: Job) -> str:
+    """Return the beginning and the end of what the job's command has printed, as code; empty without any."""
+    text = "" if job.output is None else job.output.output().text()
+    return schedule_texts.command_output(in_part(text.rstrip("\n"), SHOWN_CHARS)) if text.strip() else ""
+
+
+def _said(job: Job, result: ToolResult, timeout_s: float, path: str) -> str:
+    language = job.language
+    parts = [output_so_far(job)]
+    if path:
+        parts.append(gettext(language, "All of it: {path}", path=path))
+    late = result.duration_ms is not None and result.duration_ms >= 1000 * timeout_s
+    if not result.ok and late:
+        why = gettext(language, "it took longer than {seconds} s and was killed", seconds=f"{timeout_s:g}")
+        parts.append(reply_texts.command_failed(language, why))
+    elif not result.ok:
+        why = result.advice or str(result.content)
+        parts.append(reply_texts.command_failed(language, why.partition("\n")[0]))
+    elif result.exit_code:
+        parts.append(gettext(language, "exit code {code}", code=result.exit_code))
+    elif not parts[0]:
+        parts.append(gettext(language, "(no output)"))
+    return "\n\n".join(filter(None, parts))

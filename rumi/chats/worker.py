@@ -65,7 +65,7 @@ from rumi.chats.resuming import (
     replies_in,
     results_of_interrupted,
 )
-from rumi.chats.scheduled_command import command_error, run_command
+from rumi.chats.scheduled_command import command_error, output_so_far, run_by_hand, run_command
 from rumi.chats.services import ChatServices, ChatShell, CommandReply
 from rumi.chats.session import ChatSession, ending
 from rumi.chats.sessions import MOST_BUTTONS, MOST_LISTED, compact_now, context_use, line_of
@@ -420,7 +420,7 @@ class Worker:
         return finished
 
     async def _run_command(self, job: Job, command: str) -> TurnFinished:
-        """Run the command of a schedule in the chat's sandbox, without a model; return its output.
+        """Run the command of a schedule or a person in the chat's sandbox, without a model.
 
         A command that an earlier process has begun is not run again, because it may have had its effect.
         """
@@ -431,14 +431,20 @@ class Worker:
         job.stage = Text("running a command")
         try:
             if not self._context.people.of(job.message).rights.may_use("bash"):
-                raise RumiError("The role of its owner does not allow commands.")
+                if job.message.schedule:
+                    raise RumiError("The role of its owner does not allow commands.")
+                raise RumiError("Your role does not allow commands.")
             if not self._files_are_here:
                 await self._services.workspaces.carry.fetch(self._chat, self._chat)
                 self._files_are_here = True
             self._zone = await self._context.zone(self._chat)
             self._shell.variables = variables(self._zone, self._context.now())
-            show = None if self._context.show is None else partial(self._context.show, self._chat)
-            finished = await run_command(job, command, self._shell, self._services, show)
+            if job.message.schedule:
+                show = None if self._context.show is None else partial(self._context.show, self._chat)
+                finished = await run_command(job, command, self._shell, self._services, show)
+            else:
+                watch = partial(self._watch, job)
+                finished = await run_by_hand(job, command, self._shell, self._services, watch)
         except RumiError as error:
             finished = command_error(job, command, error)
         job.stage = ""
@@ -552,7 +558,11 @@ class Worker:
             await self._shell.snapshot_files()
             # Before the file is there, so that no crash can leave an untrusted file without taint.
             await self._session.set_files_tainted(True)
-        left, came = self._context.settings.session.handed_chars, list[TurnMessage]()
+        # A character for each token of the context: a quarter of it, because a token is about 4 characters.
+        left = min(
+            self._context.settings.session.handed_chars, context_of(model, self._context.context_tokens)
+        )
+        came = list[TurnMessage]()
         for attachment in files:
             if attachment not in job.brought:  # otherwise fetched before the turn began again
                 if attachment.kind == "voice":
@@ -670,6 +680,7 @@ class Worker:
             answer = reply_texts.restarted(job.language, described(job.message))
         if unconfirmed is not None:
             answer = reply_texts.not_confirmed(answer, error_text(job.language, unconfirmed))
+        answer = "\n\n".join(filter(None, (output_so_far(job), answer)))
         return TurnFinished(job.ended_by, answer)
 
     def _end(self, job: Job, finished: TurnFinished, *, silent: bool = False) -> FinalReply:
@@ -679,7 +690,7 @@ class Worker:
             outcome = FireOutcome("said" if finished.failed else "nothing_new", finished.answer)
             answer = reply_texts.nothing_new(job.language, finished.answer, finished.failed)
             finished = replace(finished, answer=answer)
-        said = self._services.hub.turn(self._chat).words
+        said = output_so_far(job) or self._services.hub.turn(self._chat).words
         entry = (
             ending(job.turn, finished.reason, said.strip(), self._session.tainted)
             if finished.reason in WITHOUT_ANSWER

@@ -37,6 +37,9 @@ _CHUNK_BYTES: Final = 1024 * 1024
 _MEGA: Final = 1024 * 1024
 _UNNAMED: Final = os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC
 _HIDDEN: Final = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_WRONLY | os.O_CLOEXEC
+_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_MOST_COMPARED: Final = 50
+"""Maximum number of namesakes that are compared with a new file."""
 _NO_UNNAMED: Final = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT})
 """The errnos of file systems that cannot create files without a name (NFS, older overlays)."""
 
@@ -62,10 +65,12 @@ def put_file(
     max_bytes: int,
     checkpoint: Callable[[], None] = lambda: None,
     below: str = "",
+    reuse: bool = False,
 ) -> str:
     """Copy `source`, from its beginning, to a new file of the workspace; return the file's name.
 
-    The name is `safe_name(name)`, or the first free one of `report-2.pdf`, `report-3.pdf`, … The file belongs
+    The name is `safe_name(name)`, or the first free one of `report-2.pdf`, `report-3.pdf`, … With `reuse`, a
+    file with one of these names and the same content is returned instead of a second copy. The file belongs
     to the sandbox's `user` (uid and gid), and only that user may read it. `checkpoint` is called for every
     chunk, and once more directly before the file gets its name; its exception ends the copying and leaves
     nothing of the file. With `below`, the file is stored in that folder of the workspace, which is created if
@@ -76,8 +81,10 @@ def put_file(
             cannot be written.
     """
     safe = safe_name(name)
-    free_bytes = _free_bytes(workspace, safe, limits)
     try:
+        if reuse and (known := _known(workspace, below, safe, source, user)):
+            return known
+        free_bytes = _free_bytes(workspace, safe, limits)
         with opened(_folder(workspace, below, user)) as folder, _unnamed(folder) as file:
             _fill(file, safe, source, user, min(max_bytes, free_bytes), max_bytes, checkpoint)
             return _give_name(file, folder, safe, limits.workspace_files)
@@ -350,6 +357,36 @@ def _write(file: int, chunk: bytes) -> None:
     rest = memoryview(chunk)
     while rest:
         rest = rest[os.write(file, rest) :]
+
+
+def _known(workspace: Path, below: str, name: str, source: BinaryIO, user: tuple[int, int]) -> str:
+    """Return the name of a file with the content of `source` that `put_file` has stored; empty if none."""
+    size = source.seek(0, os.SEEK_END)
+    with opened(_folder(workspace, below, user)) as folder:
+        for candidate in _namesakes(name, _MOST_COMPARED):
+            try:
+                file = os.open(candidate, _READ, dir_fd=folder)
+            except FileNotFoundError:
+                return ""  # the name under which the file is going to be stored
+            except OSError:  # a link, or a file that only a command can read
+                continue
+            with opened(file):
+                there = os.fstat(file)
+                # Only as `put_file` leaves it: a command may have taken its rights away.
+                ours = (
+                    stat.S_ISREG(there.st_mode) and there.st_uid == user[0] and there.st_mode & stat.S_IRUSR
+                )
+                if ours and there.st_size == size and _same(file, source):
+                    return candidate
+    return ""
+
+
+def _same(file: int, source: BinaryIO) -> bool:
+    source.seek(0)
+    while chunk := source.read(_CHUNK_BYTES):
+        if os.read(file, len(chunk)) != chunk:
+            return False
+    return not os.read(file, 1)
 
 
 def _give_name(file: int, folder: int, name: str, files: int) -> str:

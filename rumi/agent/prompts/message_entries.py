@@ -25,15 +25,21 @@ EVENT = "A program sends this event."
 _ANNOUNCES = re.compile(
     r"\[The schedule \d+ fires\. What it says follows\.\]|\[The task \d+ has ended\. Its result follows\.\]"
 )
-_RAN = re.compile(r"\[The schedule \d+ has run a command without you: (.*)\]", re.DOTALL)
+_RAN = re.compile(r"\[The (?:schedule \d+|user) has run a command without you: (.*)\]", re.DOTALL)
 _ASKS = re.compile(r"\A\[The (?:schedule \d+ asks this now|trigger \S+ fires because)[^\]\n]*\]\n")
 ANSWERED = ", which the user's message answers"
 
 
 def bounded(attachments: Sequence[Attachment], max_chars: int) -> tuple[Attachment, ...]:
-    """Return the attachments, cut to `max_chars` characters in total; each shortened one has `cut` set."""
+    """Return the attachments, cut to `max_chars` characters in total; each shortened one has `cut` set.
+
+    A command stays whole, because a cut one would do something else.
+    """
     result: list[Attachment] = []
     for attachment in attachments:
+        if attachment.kind == "command":
+            result.append(attachment)
+            continue
         text = attachment.text[:max_chars]
         max_chars -= len(text)
         result.append(replace(attachment, text=text, cut=attachment.cut or len(text) < len(attachment.text)))
@@ -253,8 +259,9 @@ def _changed(attachment: Attachment) -> TurnMessage:
 
 
 def output_entries(said: Incoming, output: HistoryEntry) -> tuple[HistoryEntry, ...]:
-    """Return the history entries of a schedule's command: what has run, and what it has printed."""
-    note = f"[The schedule {said.schedule} has run a command without you: {said.text}]"
+    """Return the history entries of a command without a model: what has run, and what it has printed."""
+    who = f"The schedule {said.schedule}" if said.schedule else "The user"
+    note = f"[{who} has run a command without you: {said.text}]"
     return (HistoryEntry(output.turn, Message("user", note), output.tainted), output)
 
 

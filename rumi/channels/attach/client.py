@@ -15,7 +15,7 @@ from rumi.channels.attach.file_upload import upload_file, words_to_json
 from rumi.channels.attach.wire import Wire, WireClosed
 from rumi.chats.events import VERSION, ChatEvent, NotUnderstood, Replied, from_json, made
 from rumi.chats.hub import Hub, HubSubscription
-from rumi.chats.port import PastTurn
+from rumi.chats.port import PastTurn, Uploaded
 from rumi.errors import RumiError, error_of
 from rumi.platform.caller import Caller
 from rumi.store.journal.records import Attachment, StoredSession
@@ -234,20 +234,23 @@ class RemoteChat:
     async def send(self, text: str, attachments: Sequence[Attachment] = ()) -> int:
         """Store a message or a command and hand it to the chat; return its number.
 
-        Files are uploaded first; the reference of such an attachment is its path on this machine.
-
         Raises:
-            RumiError: the message was not stored, or the daemon refused a file.
+            RumiError: the message was not stored.
             DaemonGone: the daemon has ended; if `sent` is set, it may have stored the message.
         """
         words = [attachment for attachment in attachments if attachment.kind == "words"]
-        files = [
-            (await upload_file(self._path, self._caller, self.chat, attachment)).reference
-            for attachment in attachments
-            if attachment.kind == "file"
-        ]
-        sent = await self._ask("send", text=text, words=words_to_json(words), files=files)
+        files = [[one.reference, one.name] for one in attachments if one.kind == "file"]
+        command = next((one.text for one in attachments if one.kind == "command"), "")
+        sent = await self._ask("send", text=text, words=words_to_json(words), files=files, command=command)
         return int(sent["number"])
+
+    async def upload(self, attachment: Attachment) -> Uploaded:
+        """Store a file of this machine in the chat's workspace.
+
+        Raises:
+            RumiError: the file cannot be read, or the daemon refused it or has ended.
+        """
+        return await upload_file(self._path, self._caller, self.chat, attachment)
 
     def subscribe(self) -> _RemoteEvents:
         """Subscribe to the chat's events. The first subscriber also gets all events since attaching."""

@@ -1,6 +1,6 @@
 """File uploads from an attached client. Each upload uses a separate connection, so it delays no messages.
 
-{"stream": "file", "chat": …, "name": …}  →
+{"stream": "file", "chat": …, "name": …, "path": …}  →
 {"piece": BASE64}, as often as needed     →
 {"end": true}                             →
                                           ←   {"path": …, "size": …}, or {"error": …}
@@ -19,6 +19,7 @@ import trio
 
 from rumi.channels.attach.connection import NotRunning, connect
 from rumi.channels.attach.wire import Wire, WireClosed
+from rumi.chats.port import Uploaded
 from rumi.errors import FileError, error_of
 from rumi.platform.caller import Caller
 from rumi.store.journal.records import Attachment
@@ -27,12 +28,12 @@ from rumi.texts import Text, os_error
 PIECE_BYTES: Final = 1 << 20
 
 
-async def upload_file(path: Path, caller: Caller, chat: str, attachment: Attachment) -> Attachment:
-    """Upload a file to the process at the control socket `path`; return the file's attachment.
+async def upload_file(path: Path, caller: Caller, chat: str, attachment: Attachment) -> Uploaded:
+    """Upload a file to the process at the control socket `path`.
 
     The `reference` of the passed attachment is the file's path on this machine; the `reference` of the
-    returned one is the file's path in the chat's workspace. If cancelled, no part of the file remains in the
-    workspace.
+    returned one is the file's path in the chat's workspace. Of a file that grows meanwhile, the bytes that it
+    had at the beginning are uploaded. If cancelled, no part of the file remains in the workspace.
 
     Raises:
         RumiError: The file cannot be read, or the process refuses it.
@@ -45,8 +46,11 @@ async def upload_file(path: Path, caller: Caller, chat: str, attachment: Attachm
         ) from None
     try:
         async with connect(path, caller) as client:
-            wire = await client.stream("file", chat=chat, name=attachment.name)
-            answer = await _upload(wire, file)
+            real = await trio.to_thread.run_sync(os.path.realpath, attachment.reference)
+            before = os.fstat(file)
+            wire = await client.stream("file", chat=chat, name=_sent(attachment.name), path=_sent(real))
+            answer = await _upload(wire, file, before.st_size)
+            after = os.fstat(file)
     except (NotRunning, WireClosed):
         raise FileError(
             "{name} was not handed over: the process has gone.", Text("Try again."), name=attachment.name
@@ -55,21 +59,31 @@ async def upload_file(path: Path, caller: Caller, chat: str, attachment: Attachm
         os.close(file)
     if "error" in answer:
         raise error_of(answer)
-    return replace(attachment, reference=str(answer["path"]), name=str(answer["path"]))
+    changed = (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns)
+    reference, size = str(answer["path"]), int(str(answer.get("size") or 0))
+    name = _sent(attachment.name)
+    return Uploaded(replace(attachment, reference=reference, name=name, size_bytes=size), changed)
+
+
+def _sent(text: str) -> str:
+    """Return a name or path of this machine as text that can be sent: its bytes may not be UTF-8."""
+    return text.encode("utf-8", "replace").decode()
 
 
 # Non-blocking: opening a FIFO would wait for a writer.
 _READ: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 
 
-async def _upload(wire: Wire, file: int) -> Mapping[str, object]:
+async def _upload(wire: Wire, file: int, size: int) -> Mapping[str, object]:
     """Send the file; stop as soon as the process answers, because it may refuse the file early."""
     async with trio.open_nursery() as nursery:
 
         async def send() -> None:
             offset = 0
             with suppress(WireClosed):  # `receive` below reports it, after an answer that was sent before
-                while piece := await trio.to_thread.run_sync(os.pread, file, PIECE_BYTES, offset):
+                while piece := await trio.to_thread.run_sync(
+                    os.pread, file, min(PIECE_BYTES, size - offset), offset
+                ):
                     offset += len(piece)
                     await wire.send({"piece": b64encode(piece).decode()})
                 await wire.send({"end": True})
@@ -80,8 +94,8 @@ async def _upload(wire: Wire, file: int) -> Mapping[str, object]:
         return answer
 
 
-MOST_WORDS = 10
-"""Maximum number of quoted texts in one message; the chat limits their length."""
+MOST_WORDS = 50
+"""Maximum number of quoted texts in one message, and of its files; the chat limits the texts' length."""
 
 
 def words_to_json(attachments: Sequence[Attachment]) -> list[dict[str, object]]:

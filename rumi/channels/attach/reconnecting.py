@@ -11,7 +11,7 @@ import trio
 from rumi.channels.attach.client import DaemonGone, NotAccepting, OpenRequest, attach
 from rumi.channels.attach.connection import connect
 from rumi.chats.events import ChatEvent, Moved, Replied
-from rumi.chats.port import ChatPort, ChatSubscription, PastTurn
+from rumi.chats.port import ChatPort, ChatSubscription, PastTurn, Uploaded
 from rumi.errors import RumiError
 from rumi.platform.caller import Caller
 from rumi.platform.texts import operating as operation_texts
@@ -94,6 +94,14 @@ class ReconnectingChat:
                 # must not run twice. The user decides.
                 if gone.sent:
                     raise RumiError(*operation_texts.perhaps_lost(self._language, text)) from None
+
+    async def upload(self, attachment: Attachment) -> Uploaded:
+        """Store a file in the chat's workspace. Between two processes this waits.
+
+        Raises:
+            RumiError: the file cannot be read, or the process refused it or ended meanwhile.
+        """
+        return await (await self._connected_port()).upload(attachment)
 
     def subscribe(self) -> "_ReconnectingEvents":
         """Subscribe to the events of the current process and of the processes after it."""

@@ -57,6 +57,9 @@ IDLE_AFTER_S = 3.0
 LATEST = 64
 """How many of a client's latest messages are remembered as its own after they have been answered."""
 
+MOST_COMMAND_CHARS = 20_000
+"""Maximum length of a command that a person runs without the model."""
+
 MOST_DELIVERY = 1 << 63
 """Upper bound of delivery and message numbers, exclusive: databases store them as signed 64-bit integers."""
 
@@ -544,8 +547,8 @@ class AttachServer:
                     with suppress(ActorError):
                         await chat.delivered(delivery)
                 case {"do": "send", "id": id, "text": str(text), "words": list(words)}:
-                    files = request.get("files", [])
-                    await wire.send({"done": id, **await self._send(client, text, words, files)})
+                    files, command = request.get("files", []), request.get("command", "")
+                    await wire.send({"done": id, **await self._send(client, text, words, files, command)})
                 case {"do": "undelivered", "id": id, "to": list(to)} if _are_numbers(to):
                     await wire.send({"done": id, **await self._undelivered(client, to)})
                 case {"do": "recent", "id": id}:
@@ -558,13 +561,19 @@ class AttachServer:
                     raise WireClosed("not understood")
 
     async def _send(
-        self, client: _AttachedClient, text: str, words: list[object], files: object
+        self, client: _AttachedClient, text: str, words: list[object], files: object, command: object
     ) -> Mapping[str, object]:
         try:
             attachments = (*words_from_json(words), *files_from_json(files))
+            if not isinstance(command, str) or (command and client.chat.tainted):
+                raise ValueError("no command of a person")
         except (KeyError, TypeError, ValueError):
             raise WireClosed("not understood") from None
         try:
+            if command:
+                if len(command) > MOST_COMMAND_CHARS:
+                    raise RumiError("A command has at most {count} characters.", count=MOST_COMMAND_CHARS)
+                attachments = (Attachment("command", text=command),)
             # While winding down: a message to a running turn starts no new turn, and a program that still
             # waits for something may continue.
             at_work = self._inbox.chats.works(client.chat.chat) or (
@@ -667,18 +676,21 @@ def _error_answer(error: RumiError) -> Mapping[str, object]:
 
 
 def files_from_json(data: object) -> tuple[Attachment, ...]:
-    """Return the attachments of uploaded files, given by their names in the workspace.
+    """Return the attachments of uploaded files, given by the path in the workspace and the sender's name.
 
     Raises:
-        ValueError: `data` is not a short list of names.
+        ValueError: `data` is not a short list of these.
     """
-    if (
-        not isinstance(data, list)
-        or len(data) > MOST_WORDS
-        or not all(isinstance(item, str) for item in data)
-    ):
-        raise ValueError("not a short list of names")
-    return tuple(map(LocalUploads.attachment, data))
+    if not isinstance(data, list) or len(data) > MOST_WORDS:
+        raise ValueError("not a short list")
+    found = []
+    for item in data:
+        match item:
+            case [str(path), str(name)]:
+                found.append(LocalUploads.attachment(path, name=name))
+            case _:
+                raise ValueError("not a path and a name")
+    return tuple(found)
 
 
 def _zone_of(opening: OpenRequest) -> str:

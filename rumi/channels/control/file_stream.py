@@ -39,9 +39,15 @@ class UploadStream:
                 await wire.send({"path": attachment.reference, "size": attachment.size_bytes})
 
     @call("file", key=CHAT, stream=True)
-    async def upload(self, caller: Caller, wire: Wire, *, chat: str, name: str) -> Attachment:
-        """Receive a file for a chat; the client sends it in pieces."""
+    async def upload(self, caller: Caller, wire: Wire, *, chat: str, name: str, path: str = "") -> Attachment:
+        """Receive a file for a chat; the client sends it in pieces.
+
+        `path` is the file's path on this machine. If it is in the folder that the chat is linked to, the
+        chat sees it already, and no piece is read.
+        """
         caller.chat_in(self._ids.check_chosen(chat), self._ids.owner_of)
+        if path and (there := await self._uploads.in_folder(self._inbox, chat, path)) is not None:
+            return there
         # `put` may raise in the middle of the iteration: close the generator here, in this task, and do not
         # leave it to the garbage collector.
         async with aclosing(_received_pieces(wire)) as pieces:

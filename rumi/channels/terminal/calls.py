@@ -1,5 +1,6 @@
 """Summaries of tool calls: the outcome in a few words, and the first and last lines of the output."""
 
+import re
 from pathlib import PurePath
 
 from rumi.agent.tool import ToolResult
@@ -7,6 +8,8 @@ from rumi.channels.terminal.words import Reader
 from rumi.platform.printable import clean
 from rumi.platform.texts.operating import short_duration
 from rumi.texts import gettext, translate
+
+_CODE = re.compile(r"(`{3,})\n(.*?)\n\1(?:\n|\Z)", re.DOTALL)
 
 LINES = 5
 """Maximum number of lines of an excerpt."""
@@ -92,6 +95,12 @@ def omitted(count: int, reader: Reader, unfolds: bool) -> str:
     if unfolds:
         return gettext(reader.language, "… {count} more lines · Ctrl-O shows them", count=count)
     return gettext(reader.language, "… {count} more lines", count=count)
+
+
+def code_and_rest(text: str) -> tuple[str, str]:
+    """Return the code with which a reply begins, and the text after it; the code is empty without any."""
+    found = _CODE.match(text)
+    return (found[2], text[found.end() :].strip()) if found else ("", text)
 
 
 def _lines(text: str) -> list[str]:

@@ -1,126 +1,136 @@
-"""Files attached to a message with `-f FILE`, or with `@file` in a text that is typed or passed with `-p`.
+"""Files attached to a message: with `-f FILE`, with `@file` in a text, dropped, or pasted.
 
-The client's process reads the files, with its user's rights, before it sends the message.
+The client's process looks at the files, with its user's rights. They are stored in the chat's workspace when
+the message is sent, and the chat shows the model what they contain.
 """
 
 import os
-import re
 import stat
 from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
+from itertools import islice
 from typing import Final
 
 import trio
 
+from rumi.channels.terminal.mentions import Mentions, dropped, expanded, mentioned
 from rumi.channels.terminal.options import FileLimits
 from rumi.channels.terminal.words import Reader
 from rumi.errors import UsageError
-from rumi.platform.file_kinds import kind_of_file
+from rumi.platform.printable import one_line
+from rumi.platform.texts.translation import error_text
 from rumi.store.journal.records import Attachment
-from rumi.texts import gettext, os_error
+from rumi.texts import gettext, ngettext, os_error
 
-MOST_FILES: Final = 8
+MOST_FILES: Final = 50
 """Maximum number of files attached to one message."""
 
-HEAD_BYTES: Final = 1024
-"""Minimum number of bytes that are read from a file to detect its kind."""
-
-_NAMED = re.compile(r'(?<!\S)@(?:"([^"\n]+)"|(\S+))')
-_AFTER = ".,;:!?)]}'\""
-"""Punctuation that may follow a file name in a sentence."""
+MOST_NAMES: Final = 500
+"""Maximum number of names of a folder that are attached to a message."""
 
 
-def named_in(text: str) -> tuple[str, ...]:
-    """Return the names of existing files that the text mentions as `@name`. Ignore `@` before other words."""
-    found = []
-    for quoted, word in _NAMED.findall(text):
-        # The whole word first: a file name may end in punctuation.
-        names = [quoted] if quoted else [word, word.rstrip(_AFTER)]
-        found += [name for name in names if name and _is_file(name)][:1]
-    return tuple(dict.fromkeys(found))
+async def named_in(text: str) -> Mentions:
+    """Return the files and folders that a text mentions as `@name`, or that are all there is in the text.
+
+    Names that look like missing files come with the name of a similar one.
+    """
+    # Abandoned if cancelled: a look at a network file system may take long.
+    return await trio.to_thread.run_sync(_named_in, text, abandon_on_cancel=True)
+
+
+def _named_in(text: str) -> Mentions:
+    paths = dropped(text)
+    return Mentions(paths) if paths else mentioned(text)
+
+
+def missing_lines(found: Mentions, reader: Reader) -> list[str]:
+    """Return a sentence for each name in a text that looks like a missing file."""
+    return [
+        gettext(
+            reader.language, "@{name}: there is no such file. Did you mean @{meant}?", name=name, meant=meant
+        )
+        if meant
+        else gettext(reader.language, "@{name}: there is no such file.", name=name)
+        for name, meant in found.missing
+    ]
 
 
 async def handed_files(
     names: Sequence[str], limits: FileLimits, reader: Reader, report: Callable[[str], Awaitable[None]]
 ) -> tuple[Attachment, ...]:
-    """Return files as attachments: each with its path, to be stored as it is, and text files with their text.
+    """Return files as attachments, each with its path on this machine; of a folder, the names in it.
 
-    The texts have at most `limits.chars` characters in total; `report` is called with a sentence for each
-    text that was cut. A text file that is too large to be stored is attached as text only, and that is
-    reported.
+    The same file is attached once. `report` is called with a sentence for each folder.
 
     Raises:
-        UsageError: a file cannot be read, or there are too many files.
+        UsageError: files cannot be read, or there are too many; the message has a sentence for each.
     """
     if len(names) > MOST_FILES:
         raise UsageError("You can attach at most {count} files to a message.", count=MOST_FILES)
-    handed, max_chars = list[Attachment](), limits.chars
+    handed, problems = dict[str, Attachment](), list[str]()
     for name in names:
-        # Abandoned if cancelled: a read may take long, for example from a network file system.
-        text, size = await trio.to_thread.run_sync(_text_of, name, max_chars, reader, abandon_on_cancel=True)
-        path = Path(os.path.abspath(os.path.expanduser(name)))  # noqa: ASYNC240 - they ask no disk
-        original = Attachment("file", reference=str(path), name=path.name)
-        if text is None:
-            handed.append(original)
+        try:
+            path, attachment, line = await trio.to_thread.run_sync(
+                _look_at, name, limits, reader, abandon_on_cancel=True
+            )
+        except UsageError as error:
+            problems.append(error_text(reader.language, error))
             continue
-        if len(text) > max_chars:
-            await report(
-                gettext(
-                    reader.language,
-                    "Only the first {count} characters of {name} are used ([session] handed_chars).",
-                    name=name,
-                    count=max_chars,
-                )
-            )
-        if text.strip():
-            cut = len(text) > max_chars
-            handed.append(Attachment("words", source=f"file {name}", text=text[:max_chars], cut=cut))
-        max_chars = max(0, max_chars - len(text))
-        if size <= limits.megabytes << 20:
-            handed.append(original)
-        else:
-            await report(
-                gettext(
-                    reader.language,
-                    "{name} is larger than {count} MB ([session] file_mb), so only its text is used.",
-                    name=name,
-                    count=limits.megabytes,
-                )
-            )
-    return tuple(handed)
+        if path not in handed and line:
+            await report(line)
+        handed.setdefault(path, attachment)
+    if problems:
+        raise UsageError("{problems}", problems="\n".join(problems))
+    return tuple(handed.values())
 
 
-def _is_file(name: str) -> bool:
-    try:
-        return stat.S_ISREG(os.stat(Path(name).expanduser()).st_mode)
-    except (OSError, ValueError, RuntimeError):
-        return False
-
-
-def _text_of(name: str, max_chars: int, reader: Reader) -> tuple[str | None, int]:
-    """Return the beginning of a text file, or None if the file does not contain text; and the file's size.
-
-    The text is one character longer than `max_chars` if the file is longer, so that the caller can detect
-    the cut.
+def _look_at(name: str, limits: FileLimits, reader: Reader) -> tuple[str, Attachment, str]:
+    """Return a file's real path and its attachment; for a folder, also a sentence for the person.
 
     Raises:
-        UsageError: the file cannot be read, or is not a regular file.
+        UsageError: The file cannot be read, is too large, or is neither an ordinary file nor a folder.
     """
+    shown = one_line(name.encode("utf-8", "replace").decode())
     try:
-        # Not blocking: opening a FIFO would wait for a writer.
-        descriptor = os.open(Path(name).expanduser(), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        with os.fdopen(descriptor, "rb") as file:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                raise UsageError("{name} is not a file.", name=name)
-            # A character has at most 4 bytes in UTF-8.
-            data = file.read(max(HEAD_BYTES, 4 * max_chars + 4))
+        path = os.path.abspath(expanded(name))
+        # Before it is opened: opening a device may have an effect.
+        status = os.stat(path)
+        if stat.S_ISDIR(status.st_mode):
+            return (os.path.realpath(path), *_names_in(path, shown, reader))
+        if not stat.S_ISREG(status.st_mode):
+            raise UsageError("{name} is not a file.", name=shown)
+        # Not blocking: something else may have taken the file's place.
+        os.close(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK))
     except (OSError, ValueError, RuntimeError) as error:
         why = os_error(error) if isinstance(error, OSError) else str(error)
-        raise UsageError("{name} cannot be read: {why}.", name=name, why=why) from None
-    # Imported at first use, because most messages have no file.
-    from rumi.platform.text_decoding import decode
+        raise UsageError("{name} cannot be read: {why}.", name=shown, why=why) from None
+    if status.st_size > limits.megabytes << 20:
+        raise UsageError(
+            "{name} is larger than {count} MB ([session] file_mb).", name=shown, count=limits.megabytes
+        )
+    attachment = Attachment("file", reference=path, name=os.path.basename(path), size_bytes=status.st_size)
+    return os.path.realpath(path), attachment, ""
 
-    if kind_of_file(data, name) is not None or "\0" in (text := decode(data)):
-        return None, status.st_size
-    return text[: max_chars + 1], status.st_size
+
+def _names_in(path: str, shown: str, reader: Reader) -> tuple[Attachment, str]:
+    """Return the names in a folder as an attachment, and a sentence about it for the person."""
+    with os.scandir(path) as entries:
+        # One more, to know whether there are more.
+        found = sorted(
+            one_line(entry.name.encode("utf-8", "replace").decode()) + ("/" if entry.is_dir() else "")
+            for entry in islice(entries, MOST_NAMES + 1)
+            if entry.name != ".git"
+        )
+    cut = len(found) > MOST_NAMES
+    found = found[:MOST_NAMES]
+    text = "\n".join(found) or "(empty)"
+    source = f"the names in the folder {shown} of the user's machine, without the files' content"
+    line = ngettext(
+        reader.language,
+        "📁 {name}: the model gets its {count} name, and no file of it.",
+        "📁 {name}: the model gets its {count} names, and no file of it.",
+        len(found),
+        name=shown,
+    )
+    if cut:
+        line += " " + gettext(reader.language, "More names are left out.")
+    return Attachment("words", source=source, text=text, cut=cut), line

@@ -11,8 +11,8 @@ from typing import TypeAlias
 import trio
 
 from rumi.channels.terminal import status_bar
-from rumi.channels.terminal.files import handed_files, named_in
 from rumi.channels.terminal.interface import End, Glance, Interrupt, Line, Said, Typed, Unfold
+from rumi.channels.terminal.lines import TypedLines
 from rumi.channels.terminal.live import LiveView
 from rumi.channels.terminal.options import TerminalOptions
 from rumi.channels.terminal.paint import Painter
@@ -81,6 +81,7 @@ async def interact(
     session = TerminalSession(port, view, reader, yes=options.yes)
     session.attached_names = options.files
     session.show_past = view.recalled
+    session.refused = screen.offer
     # Unbounded: typed lines must never wait, and a person types little.
     send, typed = trio.open_memory_channel[_Input](math.inf)
     async with trio.open_nursery() as nursery:
@@ -95,7 +96,8 @@ async def interact(
         await nursery.start(session.run)
         nursery.start_soon(_forward, signals, screen, send)
         keys = PastedKeys(options.key_adopter, reader, view.notice)
-        code = await _serve(session, view, screen, reader, options, keys, typed)
+        lines = TypedLines(session, options.limits, reader)
+        code = await _serve(session, view, screen, reader, options, keys, lines, typed)
         with trio.move_on_after(1):
             await view.clear()
         nursery.cancel_scope.cancel()
@@ -127,11 +129,13 @@ async def _serve(
     reader: Reader,
     options: TerminalOptions,
     keys: PastedKeys,
+    lines: TypedLines,
     typed: trio.MemoryReceiveChannel[_Input],
 ) -> int:
     """Handle input until the person or a signal ends the chat; return the exit code.
 
-    If a turn is running at that moment, it continues in the daemon.
+    If a turn is running at that moment, it continues in the daemon. `offer` puts a line that was not sent
+    back into the input line.
     """
 
     async def unfold(*, everything: bool) -> None:
@@ -150,6 +154,11 @@ async def _serve(
             case Line(line) if line.lower() in TYPED_LEAVING:
                 break
             case Line(line):
+                text: str | None = line
+                if unclear := await lines.unclear(line):
+                    await view.notice("\n".join(unclear))
+                    screen.offer(line)
+                    continue
                 await view.typed(keys.shown(line))
                 try:
                     text = await keys.take(line)
@@ -172,13 +181,12 @@ async def _serve(
                             options.models,
                             partial(unfold, everything=True),
                         )
-                        continue
-                    names = (*session.attached_names, *named_in(text))
-                    session.attached_names = ()
-                    files = await handed_files(names, options.limits, reader, view.notice)
-                    await session.say(text, files)
+                    else:
+                        await lines.send(text)
                 except RumiError as error:  # not fatal: the person can correct the message and send it again
                     await view.notice(error_text(reader.language, error))
+                    if text is not None and not is_own(text):
+                        screen.offer(text)
             case Said(text):
                 await view.notice(text)
             case Unfold():

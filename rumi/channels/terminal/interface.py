@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.completion import (
+    CompleteEvent,
+    Completer,
+    Completion,
+    ThreadedCompleter,
+    merge_completers,
+)
 from prompt_toolkit.document import Document
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition, has_completions, has_focus, vi_insert_mode, vi_navigation_mode
@@ -35,6 +41,7 @@ from prompt_toolkit.styles import DynamicStyle, Style
 from typing_extensions import override
 
 from rumi.channels.terminal.options import ModelName, TerminalOptions
+from rumi.channels.terminal.paths import PathCompleter, pasted
 from rumi.channels.terminal.status_bar import MODE, BarPart, cut, fitted
 from rumi.channels.terminal.words import Reader, commands, keys_of
 from rumi.platform.config.providers import pasted_secret
@@ -215,6 +222,7 @@ class Interface:
         self.live: list[str] = []
         self.light = False
         self._picker: Picker | None = None
+        self.buffer = Buffer()
         self._reader = reader
         self._options = options
         self._glance = glance
@@ -227,10 +235,15 @@ class Interface:
 
     def application(self) -> Application[None]:
         """Return a new prompt_toolkit application, for one run."""
-        buffer = Buffer(
+        self.buffer = buffer = Buffer(
             multiline=True,
             history=open_history(self._options.history_path),
-            completer=CommandCompleter(self._reader, self._options.models),
+            completer=merge_completers(
+                [
+                    CommandCompleter(self._reader, self._options.models),
+                    ThreadedCompleter(PathCompleter()),
+                ]
+            ),
             complete_while_typing=True,
         )
         entry = Window(
@@ -372,9 +385,21 @@ class Interface:
         def _new_line(event: KeyPressEvent) -> None:
             buffer.insert_text("\n")
 
-        @keys.add("<bracketed-paste>", filter=typing)
+        @keys.add(Keys.BracketedPaste, filter=typing)
         def _paste(event: KeyPressEvent) -> None:
-            buffer.insert_text(self._fold(event.data))
+            # Terminals paste the paths of files that are dropped onto them.
+            buffer.insert_text(self._fold(pasted(event.data, buffer.document)))
+
+        @keys.add("tab", filter=typing)
+        def _complete(event: KeyPressEvent) -> None:
+            if buffer.complete_state:
+                buffer.complete_next()
+            else:
+                buffer.start_completion(insert_common_part=True)
+
+        @keys.add("s-tab", filter=typing)
+        def _complete_back(event: KeyPressEvent) -> None:
+            buffer.complete_previous()
 
         @keys.add("c-c", filter=typing)
         def _interrupt(event: KeyPressEvent) -> None:

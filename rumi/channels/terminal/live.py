@@ -15,10 +15,18 @@ import trio
 from rich.console import RenderableType
 from rich.text import Text
 
-from rumi.agent.events import ConfirmationAsked, Thinking, ToolFinished, ToolStarted, TurnFinished, title_of
+from rumi.agent.events import (
+    BY_HAND,
+    ConfirmationAsked,
+    Thinking,
+    ToolFinished,
+    ToolStarted,
+    TurnFinished,
+    title_of,
+)
 from rumi.agent.todo_list import TODO, TodoItem
 from rumi.agent.tool import ToolResult
-from rumi.channels.terminal.calls import LINE_CHARS, is_folded, omitted
+from rumi.channels.terminal.calls import LINE_CHARS, code_and_rest, is_folded, omitted
 from rumi.channels.terminal.growing import GrowingAnswer
 from rumi.channels.terminal.paint import AnswerMarkdown, Called, Glimpse, Painter, TodoList, hanging
 from rumi.channels.terminal.progress import SPINNER, TICK_S
@@ -155,6 +163,8 @@ class LiveView:
             case ToolFinished(call, result, steps):
                 title = title_of(before.called(call), one_line)
                 result = replace(result, content="") if self._brief() else result
+                if call.id == BY_HAND:  # the person typed the command, and the reply has the whole output
+                    title, result = "$", replace(result, content="")
                 self._pieces.append(self._called(title, result, steps))
                 self._after_tool = True
             case ConfirmationAsked(_, text, whole):
@@ -196,6 +206,9 @@ class LiveView:
                 self._print_answer(found)
                 self._print(Text(warning, style=_WARNING), gap=True)
             else:
+                if code_and_rest(rest)[0]:  # what a stopped command has printed
+                    code, rest = rest, code_and_rest(rest)[1]
+                    self._print_answer(code.removesuffix(rest))
                 self._print(Text(rest, style=_STYLES.get(reason, _WARNING)), gap=True)
         await self._end()
 

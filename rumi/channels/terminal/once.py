@@ -52,8 +52,9 @@ async def once(
 
     The turn's questions are answered by lines from `person`, the input of the person who types. If `person`
     is None, the questions are refused with a notice, and the exit code is `UNCONFIRMED`, unless the turn
-    itself fails. A signal stops the turn: this function then returns 130 when the stop is confirmed, at the
-    latest after `STOP_WAIT_S`, and immediately at the third signal.
+    itself fails. A command that ran without the model gives its own exit code. A signal stops the turn: this
+    function then returns 130 when the stop is confirmed, at the latest after `STOP_WAIT_S`, and immediately
+    at the third signal.
     """
     code = INTERRUPTED
     stopping = False
@@ -80,6 +81,8 @@ async def once(
         settled = await session.settled(number)
         if not stopping:
             code = exit_code(text, settled) or (UNCONFIRMED if session.unconfirmed else 0)
+            if not code and any(one.kind == "command" for one in attachments):
+                code = session.command_code
             nursery.cancel_scope.cancel()
     return code
 

@@ -1,4 +1,4 @@
-"""Commands of the terminal itself, which are never sent to the chat: `/copy`, `/model` and `/transcript`."""
+"""Commands of the terminal itself, which are never sent to the chat, such as `/copy` and `/model`."""
 
 import base64
 import time
@@ -68,6 +68,15 @@ async def do_own(
         if unfold is None:
             raise UsageError("/transcript needs a terminal: it shows there all that this window has shown.")
         await unfold()
+    elif command.lower() == "/paste":
+        # Imported here, because few sessions paste a picture.
+        from rumi.channels.terminal.clipboard import clipboard_picture
+
+        path = await clipboard_picture()
+        session.attached_names = (*session.attached_names, path)
+        await session.view.notice(
+            gettext(reader.language, "The picture in the clipboard goes with your next message.")
+        )
     elif copy is None:
         raise UsageError("/copy needs a terminal: it copies the last answer to its clipboard.")
     elif not session.last_answer:

@@ -9,14 +9,14 @@ from typing import Final
 
 import trio
 
-from rumi.channels.terminal.files import handed_files, named_in
+from rumi.channels.terminal.files import handed_files, missing_lines, named_in
 from rumi.channels.terminal.once import COMMAND
 from rumi.channels.terminal.options import FileLimits
 from rumi.channels.terminal.streams import InputStream, StandardStreams
-from rumi.channels.terminal.words import Reader
+from rumi.channels.terminal.words import Reader, command_of
 from rumi.errors import UsageError
 from rumi.store.journal.records import Attachment
-from rumi.texts import Language, gettext
+from rumi.texts import Language, Text, gettext
 
 SILENT_S: Final = 3.0
 """Maximum wait for the first data on a pipe, in seconds: many callers never write or close their pipe."""
@@ -33,11 +33,11 @@ async def what_to_send(
     """Return the text of a single turn and its attachments. The text `-` means: read it from standard input.
 
     The attachments are the `files`, the files that `@name` in the text refers to, and piped data. If the text
-    is a chat command, nothing is read, because commands take no data. In a text from standard input, `@name`
-    has no meaning.
+    is a chat command, or `!` with a command for the sandbox, nothing is read, because commands take no data.
+    In a text from standard input, `@name` and `!` have no meaning.
 
     Raises:
-        UsageError: there is nothing to send, or a file cannot be read.
+        UsageError: there is nothing to send, a file cannot be read, or the text names a file that is missing.
     """
     reader, text = Reader(language), prompt.strip()
 
@@ -48,9 +48,19 @@ async def what_to_send(
     if text == "-":
         text = (await streams.input.everything()).strip()
         attachments = await handed_files(files, limits, reader, warn)
+    elif (command := command_of(text)) is not None:
+        if files:
+            raise UsageError("A command with ! takes no files.", "Send them in a message of their own.")
+        attachments = (Attachment("command", text=command),)
     elif text and not COMMAND.fullmatch(text):
-        names = tuple(dict.fromkeys((*files, *named_in(text))))
-        attachments = await handed_files(names, limits, reader, warn)
+        found = await named_in(text)
+        if found.missing:
+            raise UsageError(
+                "{problems}",
+                Text("Write \\@ for an @ that names no file."),
+                problems="\n".join(missing_lines(found, reader)),
+            )
+        attachments = await handed_files((*files, *found.names), limits, reader, warn)
         attachments += await _piped(streams.input, limits.chars, reader, warn)
     if not text:
         raise UsageError("There is nothing to send: the text is empty.")

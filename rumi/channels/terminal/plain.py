@@ -8,15 +8,32 @@ from collections.abc import AsyncIterator
 
 import trio
 
-from rumi.agent.events import ConfirmationAsked, ToolFinished, ToolOutput, ToolProgress, ToolStarted, title_of
+from rumi.agent.events import (
+    BY_HAND,
+    ConfirmationAsked,
+    ToolFinished,
+    ToolOutput,
+    ToolProgress,
+    ToolStarted,
+    title_of,
+)
 from rumi.agent.todo_list import shown_lines
-from rumi.channels.terminal.calls import excerpt_of, outcome_of, paths_of
-from rumi.channels.terminal.files import handed_files, named_in
+from rumi.channels.terminal.calls import code_and_rest, excerpt_of, outcome_of, paths_of
+from rumi.channels.terminal.files import handed_files
+from rumi.channels.terminal.lines import TypedLines
 from rumi.channels.terminal.options import DEFAULT_LIMITS, FileLimits, KeyAdopter
 from rumi.channels.terminal.pasted_keys import PastedKeys
 from rumi.channels.terminal.session import FAILURES, INTERRUPTED, UNCONFIRMED, Settled, TerminalSession
 from rumi.channels.terminal.streams import Lines, Writer
-from rumi.channels.terminal.words import LEAVING, TYPED_LEAVING, Reader, is_answer, is_own, is_stop
+from rumi.channels.terminal.words import (
+    LEAVING,
+    TYPED_LEAVING,
+    Reader,
+    command_of,
+    is_answer,
+    is_own,
+    is_stop,
+)
 from rumi.chats.events import ChatEvent, Queued, Replied, TurnState
 from rumi.errors import RumiError
 from rumi.models.model import Waiting
@@ -44,6 +61,7 @@ class PlainView:
         self._reader = reader
         self._failures_apart = failures_apart
         self._turn = TurnState()
+        self._by_hand = False  # the running turn is a command of the person's
         self._noticed: dict[str, float] = {}  # time of the last line about each running call
 
     async def event(self, event: ChatEvent) -> None:
@@ -57,6 +75,7 @@ class PlainView:
                 for line in shown_lines([item for item in self._turn.todo if item not in before.todo]):
                     await self.notice(f"  {one_line(line)}")
             case ToolStarted() as started:
+                self._by_hand = started.call.id == BY_HAND
                 await self.notice(title_of(started, one_line))
                 self._noticed[started.call.id] = event.time
             case ToolProgress(call_id, text) if event.time - self._noticed.get(call_id, 0.0) >= STEP_S:
@@ -68,7 +87,7 @@ class PlainView:
                 self._noticed.pop(call.id, None)
                 title = title_of(before.called(call), one_line)
                 outcome = outcome_of(result, self._reader, steps)
-                if not result.ok:
+                if not result.ok and call.id != BY_HAND:  # otherwise the reply says it
                     outcome = f"{outcome}: " + "\n    ".join(excerpt_of(result, self._reader))
                 for path in paths_of(result, self._reader):
                     await self.notice(f"  {path}")
@@ -100,6 +119,15 @@ class PlainView:
 
     async def reply(self, event: ChatEvent, settled: Settled) -> None:
         """Write the reply's text and a newline."""
+        if self._by_hand:
+            # Programs get what the command has printed, and nothing else.
+            self._by_hand = False
+            output, rest = code_and_rest(settled.reply.text)
+            if output:
+                await self._output.write(f"{clean(output)}\n")
+            if rest:
+                await self.notice(rest)
+            return
         failed = settled.finished is not None and settled.finished.reason in FAILURES
         writer = self._errors if failed and self._failures_apart else self._output
         await writer.write(clean(settled.reply.with_commands).rstrip("\n") + "\n")
@@ -194,6 +222,7 @@ async def _send_lines(
 
     If a person leaves the chat, return immediately.
     """
+    typed = TypedLines(session, limits, reader)
     while True:
         line = await lines.line()
         text = None if line is None else line.strip()
@@ -218,19 +247,20 @@ async def _send_lines(
             continue
         elif text is None or text.lower() in LEAVING:
             return
-        elif prompt is None and not is_own(text) and not session.attached_names:
-            await session.say(text)
+        elif prompt is not None and (unclear := await typed.unclear(text)):
+            await session.view.notice("\n".join(unclear))
+            await prompt.write(PROMPT)
         else:
             try:
                 if is_own(text):
                     from rumi.channels.terminal.own import do_own
 
                     await do_own(text, session, reader)
-                else:  # a person's line may name files; the first line also gets those of the command line
-                    names = (*session.attached_names, *(named_in(text) if prompt is not None else ()))
-                    session.attached_names = ()
-                    files = await handed_files(names, limits, reader, session.view.notice)
-                    await session.say(text, files)
+                elif prompt is not None or command_of(text) is not None:
+                    await typed.send(text)
+                else:  # a program's line names no files; the first line gets those of the command line
+                    names, session.attached_names = session.attached_names, ()
+                    await session.say(text, await handed_files(names, limits, reader, session.view.notice))
             except RumiError as error:
                 await session.view.notice(error_text(reader.language, error))
 

@@ -18,7 +18,9 @@ from typing import IO, TYPE_CHECKING, Any
 
 import trio
 from prompt_toolkit.application import Application, create_app_session, in_terminal
+from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.data_structures import Size
+from prompt_toolkit.document import Document
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 
@@ -104,6 +106,7 @@ class PromptScreen:
         self._sequences = ""
         self._open: set[_Request] = set()  # the requests that are shown; only of the thread
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._buffer: Buffer | None = None
         self._wake: asyncio.Event | None = None
         self._closing: asyncio.Event | None = None
         self._keyboard: Keyboard | None = None
@@ -268,6 +271,17 @@ class PromptScreen:
 
     # Called from trio, with effect in the thread
 
+    def offer(self, text: str) -> None:
+        """Put a text into the input line, so that the person can change it, unless there is one already."""
+
+        def put() -> None:
+            if self._buffer is not None and not self._buffer.text:
+                self._buffer.document = Document(text)
+
+        if self._loop is not None:
+            with suppress(RuntimeError):  # the loop has just been closed
+                self._loop.call_soon_threadsafe(put)
+
     def _poke(self) -> None:
         if self._loop is not None and self._wake is not None:
             try:
@@ -327,6 +341,7 @@ class PromptScreen:
                     interface.light = self.light
                     app = interface.application()
                     thread = _Thread(app, interface, keyboard, post, token)
+                    self._buffer = interface.buffer
 
                     def started() -> None:
                         self._loop = asyncio.get_running_loop()

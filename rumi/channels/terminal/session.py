@@ -5,12 +5,13 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 from typing import Protocol
 
 import trio
 
-from rumi.agent.events import ConfirmationAsked, ConfirmationEnded, TurnFinished
-from rumi.channels.terminal.words import Reader, help_of_own, is_stop
+from rumi.agent.events import BY_HAND, ConfirmationAsked, ConfirmationEnded, ToolFinished, TurnFinished
+from rumi.channels.terminal.words import Reader, help_of_own, is_answer, is_stop
 from rumi.chats.events import (
     ChatEvent,
     Happening,
@@ -25,6 +26,7 @@ from rumi.chats.events import (
 )
 from rumi.chats.port import ChatPort, PastTurn
 from rumi.errors import NotTaken
+from rumi.platform.texts.operating import short_size
 from rumi.platform.texts.translation import error_text
 from rumi.store.journal.records import Attachment
 from rumi.texts import gettext
@@ -37,6 +39,9 @@ INTERRUPTED = 130
 
 UNCONFIRMED = 5
 """Exit code if an action was not done because nobody could confirm it."""
+
+NOT_RUN = 126
+"""Exit code for a command that the policy does not allow: a shell's for a program that cannot be run."""
 
 STOP_WAIT_S = 15.0
 """Maximum wait in seconds until a stop is confirmed: the sandbox first checks that no process is left."""
@@ -115,8 +120,12 @@ class TerminalSession:
         self.not_taken = 0
         self.unconfirmed = 0
         self.sent = 0
+        self.command_code = 1
+        """Exit code of the last command that this session has run without the model."""
         self.attached_names: tuple[str, ...] = ()
         """The files that will be attached to the next typed message."""
+        self.refused: Callable[[str], None] | None = None
+        """Called with the text of a message that the chat did not take because it is busy."""
         self.port = port
         self._reader = reader
         self._yes = yes
@@ -195,9 +204,13 @@ class TerminalSession:
     async def send(self, text: str, attachments: Sequence[Attachment] = ()) -> int:
         """Send a message, a command, or a yes or no; return its number.
 
+        Files are stored in the chat's workspace first, and a notice names each of them.
+
         Raises:
             NotTaken: the chat refused the message.
+            RumiError: a file cannot be read or stored, and so the message was not sent.
         """
+        attachments = [await self._stored(one) if one.kind == "file" else one for one in attachments]
         # While this is positive, `_is_own` waits: the message may be answered before its number is known.
         self._sending += 1
         self.sent += 1
@@ -218,6 +231,26 @@ class TerminalSession:
         except NotTaken as error:
             self.not_taken += 1
             await self.view.notice(error_text(self._reader.language, error))
+
+    async def _stored(self, attachment: Attachment) -> Attachment:
+        """Store a file of this machine in the chat's workspace."""
+        language, uploaded = self._reader.language, await self.port.upload(attachment)
+        stored = uploaded.attachment
+        got_in = f"📎 {stored.name}, {short_size(stored.size_bytes or 0)}"
+        if PurePath(stored.reference).name != stored.name:
+            got_in = gettext(
+                language, "{file}, stored as {path}", file=got_in, path=f"/workspace/{stored.reference}"
+            )
+        await self.view.notice(got_in)
+        if uploaded.changed:
+            await self.view.notice(
+                gettext(
+                    language,
+                    "{name} changed while it was read: the chat has what was read of it.",
+                    name=stored.name,
+                )
+            )
+        return stored
 
     async def refuse(self) -> None:
         """Answer the pending question with no, because nobody can answer it.
@@ -336,9 +369,9 @@ class TerminalSession:
                 self._others_interrupted |= event.what.reason == "interrupted"
             return
         before, self._turn = self._turn, self._turn.apply(event)
-        result = isinstance(event.what, Replied) and (event.what.task or event.what.schedule)
+        told = isinstance(event.what, Replied) and (event.what.task or event.what.schedule)
         # Commands and queued messages of other senders only change the counts.
-        if not (own or result) and (not event.turn or isinstance(event.what, Queued)):
+        if not (own or told) and (not event.turn or isinstance(event.what, Queued)):
             self._notify()
             return
         if self._turn.turn != before.turn:
@@ -371,6 +404,9 @@ class TerminalSession:
                     await self.answer(True)
                 else:  # only now: no line may answer a question that has not been shown
                     self.confirming = asked
+            case ToolFinished(call, result) if call.id == BY_HAND:
+                self.command_code = NOT_RUN if result.refused else _code_of(result.exit_code)
+                await self.view.event(event)
             case ConfirmationEnded(id, _):
                 if self.confirming is not None and self.confirming.id == id:
                     self.confirming = None
@@ -448,9 +484,14 @@ class TerminalSession:
             self._seen.add(reply.delivery)
             await self.view.reply(event, settled)
             await self.port.delivered(reply.delivery)
+        waited = {queued.what.message for queued in turn.queued}  # dropped on purpose, if it has no turn
         for number in reply.messages:
-            if self._open.pop(number, None) is not None:
-                self._results[number] = settled
+            if (text := self._open.pop(number, None)) is None:
+                continue
+            self._results[number] = settled
+            lost = finished is None and not event.turn and number not in waited
+            if lost and self.refused is not None and not (text.startswith("/") or is_answer(text)):
+                self.refused(text)
         while len(self._results) > _MAX_RESULTS:
             self._results.popitem(last=False)
 
@@ -464,3 +505,7 @@ class TerminalSession:
         finished = TurnFinished("crashed", reply.text)
         await self.view.event(ChatEvent(event.chat, event.turn, event.time, finished))
         return finished
+
+
+def _code_of(code: int | None) -> int:
+    return 1 if code is None else code & 0xFF

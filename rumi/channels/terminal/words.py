@@ -50,6 +50,7 @@ _COMMANDS = (
     ("/model", Text("the model; /model PROVIDER:NAME changes it")),
     ("/copy", Text("the last answer to the clipboard")),
     ("/transcript", Text("all that this window has shown, whole")),
+    ("/paste", Text("the picture in the clipboard goes with the next message")),
     ("/exit", Text("leave")),
     ("/quit", Text("leave")),
 )
@@ -88,12 +89,21 @@ def keys_of(language: Language, vi: bool) -> list[tuple[str, str]]:
 def help_of_own(language: Language) -> str:
     """Return the help lines of the terminal's own commands."""
     own = [(name, does) for name, does in commands(language) if name.split()[0][1:] not in COMMAND_NAMES]
-    return "\n".join(f"- `{name}`: {does}" for name, does in own)
+    lines = [f"- `{name}`: {does}" for name, does in own]
+    lines.append("- `@a.txt`: " + gettext(language, "a.txt goes with the message; Tab completes names"))
+    lines.append("- `!ls`: " + gettext(language, "run ls in the sandbox, without the model"))
+    return "\n".join(lines)
+
+
+def command_of(text: str) -> str | None:
+    """Return the command in a line such as `!ls`, which the sandbox runs without the model, or None."""
+    command = text[1:].strip() if text.startswith("!") else ""
+    return None if not command or command.startswith("!") else command
 
 
 def is_own(text: str) -> bool:
     """Return True if a line is a command of the terminal itself, which is never sent to the chat."""
-    return text.lower().split()[:1] in (["/copy"], ["/model"], ["/transcript"])
+    return text.lower().split()[:1] in (["/copy"], ["/model"], ["/transcript"], ["/paste"])
 
 
 def shown_model(model: str, language: Language) -> str:

@@ -130,8 +130,8 @@ class Attachment:
     `reference` is the front end's key for the file. The sender chooses `name`, so it is untrusted.
     `size_bytes` is the size reported to the front end, None if unknown. `source` names the origin of the
     attachment, and is empty if the user made the attachment; strangers may choose words in `source`. `text`
-    contains the written text; `cut` is True if the end of the text is missing. Only schedules make a
-    `command`, whose `text` the chat runs in its sandbox instead of a turn.
+    contains the written text; `cut` is True if the end of the text is missing. Only schedules, and
+    people at a terminal, make a `command`, whose `text` the chat runs in its sandbox instead of a turn.
 
     `answered` is set for the text and the file of a message that the user's message answers: it is the
     source's number of that message, 0 if that message is in another chat. `sent` is the time when that

@@ -6,7 +6,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import trio
 
@@ -20,7 +20,7 @@ from rumi.agent.events import (
 )
 from rumi.agent.tool import ToolResult
 from rumi.chats.events import ChatEvent, Happening, Replied, TurnStarted, turn_of
-from rumi.chats.port import PastTurn
+from rumi.chats.port import PastTurn, Uploaded
 from rumi.errors import ConfigError
 from rumi.models.model import TextDelta, ToolCall, Usage
 from rumi.store.journal.records import Attachment, Reason, StoredSession
@@ -96,6 +96,9 @@ class ScriptedChat:
     acknowledged: list[int] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     handed_on: list[Attachment] = field(default_factory=list)
+    uploaded: list[str] = field(default_factory=list)
+    stored_as: dict[str, str] = field(default_factory=dict)
+    changing: tuple[str, ...] = ()
     now: Callable[[], float] = time.time
 
     def __post_init__(self) -> None:
@@ -182,6 +185,12 @@ class ScriptedChat:
             self._sharing = [number]
             self.nursery.start_soon(self._turn, number, text)
         return number
+
+    async def upload(self, attachment: Attachment) -> Uploaded:
+        await trio.lowlevel.checkpoint()
+        stored = self.stored_as.get(attachment.name, attachment.name)
+        self.uploaded.append(attachment.reference)
+        return Uploaded(replace(attachment, reference=stored), attachment.name in self.changing)
 
     def _publish(self, turn: str, what: Happening) -> None:
         for listener in list(self._listeners):

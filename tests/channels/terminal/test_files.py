@@ -6,13 +6,16 @@ from pathlib import Path
 import pytest
 import trio
 
-from rumi.channels.terminal.files import MOST_FILES, handed_files, named_in
+from rumi.channels.terminal.clipboard import clipboard_picture
+from rumi.channels.terminal.files import MOST_FILES, handed_files, missing_lines, named_in
+from rumi.channels.terminal.mentions import as_mention, dropped
 from rumi.channels.terminal.options import FileLimits
 from rumi.channels.terminal.piped import what_to_send
 from rumi.channels.terminal.streams import StandardStreams
-from rumi.channels.terminal.words import Reader
+from rumi.channels.terminal.words import Reader, command_of
 from rumi.errors import UsageError
 from rumi.store.journal.records import Attachment
+from tests.web.readers import files as samples
 
 READER = Reader("en")
 LIMITS = FileLimits(100)
@@ -27,10 +30,17 @@ async def report(line: str) -> None:
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     REPORTED.clear()
     (tmp_path / "a.txt").write_text("uno")
     (tmp_path / "my file.txt").write_text("dós")
+    (tmp_path / "Makefile").write_text("all:")
+    (tmp_path / "property").write_text("-")
+    (tmp_path / "functools.py").write_text("-")
     (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "b.csv").write_text("1")
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "x.md").write_text("-")
     return tmp_path
 
 
@@ -39,99 +49,157 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         ("compare @a.txt, please", ("a.txt",)),
         ('sum up @"my file.txt".', ("my file.txt",)),
+        ("sum up @'my file.txt'.", ("my file.txt",)),
+        (r"sum up @my\ file.txt", ("my file.txt",)),
+        ("@~/x.md and @sub/../a.txt", ("~/x.md", "sub/../a.txt")),
         ("@a.txt and (see @a.txt)!", ("a.txt",)),
+        ("(@a.txt)", ("a.txt",)),
         ("mail ana@a.txt or @nobody", ()),
-        ("look into @sub and @", ()),
+        ("look into @sub and @", ("sub",)),
         ("@missing.txt", ()),
         ("@" + "x" * 5000, ()),
+        ("make it with @Makefile", ("Makefile",)),
+        ("why?\n@property\n@functools.cache\ndef f(): ...", ()),
+        ("these:\n@a.txt\n@sub/b.csv", ("a.txt", "sub/b.csv")),
+        ("```\n@a.txt\n```\nwhat is it", ()),
     ],
 )
-def test_only_a_file_that_exists_is_named(text: str, names: tuple[str, ...]) -> None:
-    assert named_in(text) == names
-
-
-async def test_files_are_handed_on_as_somebody_elses_words(folder: Path) -> None:
-    handed = await handed_files(["a.txt", "my file.txt"], LIMITS, READER, report)
-    assert handed == (
-        Attachment("words", source="file a.txt", text="uno"),
-        Attachment("file", reference=str(folder / "a.txt"), name="a.txt"),
-        Attachment("words", source="file my file.txt", text="dós"),
-        Attachment("file", reference=str(folder / "my file.txt"), name="my file.txt"),
-    )
-    assert REPORTED == []
-
-
-async def test_a_text_that_is_too_large_to_be_stored_is_told(folder: Path) -> None:
-    (folder / "log.txt").write_text("x" * (1 << 20))
-    (folder / "large.txt").write_text("y" * ((1 << 20) + 1))
-    limits = FileLimits(1 << 22, megabytes=1)
-    handed = await handed_files(["log.txt", "large.txt"], limits, READER, report)
-    assert [attachment.kind for attachment in handed] == ["words", "file", "words"]
-    assert REPORTED == ["large.txt is larger than 1 MB ([session] file_mb), so only its text is used."]
+async def test_only_a_file_that_exists_is_named(text: str, names: tuple[str, ...]) -> None:
+    found = await named_in(text)
+    assert (found.names, found.missing) == (names, ())
 
 
 @pytest.mark.parametrize(
-    ("codec", "text"),
+    ("text", "missing"),
     [
-        ("cp1251", "Имя;Цена\nСтол;1200\n"),
-        ("cp1252", "Größe;Preis\nTür;12\nMöbel;30\n"),
-        ("cp932", "品名、価格\n机、千円です\n"),
-        ("utf-16", "Имя;Цена\nСтол;1200\n"),
-        ("utf-16-le", "Name;Price\nTür;12\n"),
-        ("utf-8-sig", "Größe\n"),
-        ("gb18030", "名称，价格\n桌子，一千二百元\n"),
+        ("see @a.tx", (("a.tx", "a.txt"),)),
+        ("see @A.TXT!", (("A.TXT", "a.txt"),)),
+        ("see @sub/b.cvs", (("sub/b.cvs", "sub/b.csv"),)),
+        ("see @suub/b.csv", (("suub/b.csv", "sub/b.csv"),)),
+        ('see @"my fle.txt"', (("my fle.txt", "my file.txt"),)),
+        ("see @./nothing.like.it", (("./nothing.like.it", ""),)),
+        ("see @ana.maria and @scope/package, ana@a.tx", ()),
     ],
 )
-async def test_a_file_of_any_encoding_is_handed_on_as_text(folder: Path, codec: str, text: str) -> None:
-    (folder / "prices.csv").write_bytes(text.encode(codec))
-    handed, _ = await handed_files(["prices.csv"], LIMITS, READER, report)
-    assert handed == Attachment("words", source="file prices.csv", text=text)
+async def test_a_name_like_that_of_a_file_is_told_with_the_file(
+    text: str, missing: tuple[tuple[str, str], ...]
+) -> None:
+    found = await named_in(text)
+    assert (found.names, found.missing) == ((), missing)
+    assert [("no such file" in line) for line in missing_lines(found, READER)] == [True] * len(missing)
 
 
-async def test_broken_bytes_of_a_file_cost_no_other_text(folder: Path) -> None:
-    (folder / "a.txt").write_bytes("Größe, Köln".encode() + b" \xff " + "Tür".encode())
-    handed, _ = await handed_files(["a.txt"], LIMITS, READER, report)
-    assert handed.text == "Größe, Köln \ufffd Tür"
+def test_a_drop_is_nothing_but_whole_paths_of_files(folder: Path) -> None:
+    file, other = f"{folder}/a.txt", f"{folder}/my file.txt"
+    for text in (f"{file} ", f"'{file}'", f"file://{file}", f"file://localhost{file}"):
+        assert dropped(text) == (file,)
+    for text in (other, f"'{other}' ", other.replace(" ", r"\ "), f"file://{other}".replace(" ", "%20")):
+        assert dropped(text) == (other,)
+    assert dropped(f"'{other}' {file}") == dropped(f"file://{other}\nfile://{file}".replace(" f", "%20f"))
+    for text in (
+        "",
+        "/help",
+        f"what is {file}",
+        f"{file} what is it",
+        "a.txt",
+        f"file://elsewhere{file}",
+        "'",
+    ):
+        assert dropped(text) == ()
+    assert [as_mention(path) for path in (file, other, f"{folder}/home/x.md", "/etc/hosts")] == [
+        *("@a.txt", '@"my file.txt"', "@home/x.md", "@/etc/hosts")
+    ]
 
 
-async def test_what_is_too_long_is_cut_and_told(folder: Path) -> None:
-    first, _, second, _ = await handed_files(["a.txt", "my file.txt"], FileLimits(4), READER, report)
-    assert (first.text, first.cut, second.text, second.cut) == ("uno", False, "d", True)
-    assert len(REPORTED) == 1
-    assert "my file.txt" in REPORTED[0]
+async def test_a_file_is_handed_on_once_and_of_a_folder_its_names(folder: Path) -> None:
+    (folder / "link").symlink_to("a.txt")
+    handed = await handed_files(["a.txt", "./a.txt", "link", "sub"], LIMITS, READER, report)
+    assert handed == (
+        Attachment("file", reference=str(folder / "a.txt"), name="a.txt", size_bytes=3),
+        Attachment("words", handed[1].media_type, source=handed[1].source, text="b.csv"),
+    )
+    assert "sub" in handed[1].source
+    assert REPORTED == ["📁 sub: the model gets its 1 name, and no file of it."]
 
 
-async def test_what_cannot_be_read_is_one_sentence(folder: Path) -> None:
-    (folder / "image.png").write_bytes(b"\x89PNG\0\0")
+async def test_what_cannot_be_handed_on_is_named_each(folder: Path) -> None:
+    (folder / "large.bin").write_bytes(b"\0" * ((1 << 20) + 1))
     os.mkfifo(folder / "pipe")
-    for name, says in (
-        ("missing.txt", "No such file"), ("sub", "s a directory"),
-        ("pipe", "not a file"), ("a\0b", "null"),
-    ):  # fmt: skip
-        with pytest.raises(UsageError, match=says):
-            await handed_files([name], LIMITS, READER, report)
-    with pytest.raises(UsageError, match="at most"):
+    (folder / "dangling").symlink_to("nowhere")
+    latin = os.fsdecode(b"caf\xe9.txt")
+    limits = FileLimits(100, megabytes=1)
+    names = ["a.txt", "large.bin", "pipe", "/dev/null", "dangling", "missing.txt", "a\0b", latin]
+    with pytest.raises(UsageError) as refused:
+        await handed_files(names, limits, READER, report)
+    assert str(refused.value).splitlines() == [
+        "large.bin is larger than 1 MB ([session] file_mb).",
+        "pipe is not a file.",
+        "/dev/null is not a file.",
+        "dangling cannot be read: No such file or directory.",
+        "missing.txt cannot be read: No such file or directory.",
+        "ab cannot be read: embedded null byte.",
+        "caf?.txt cannot be read: No such file or directory.",
+    ]
+    with pytest.raises(UsageError, match="at most 50 files"):
         await handed_files(["a.txt"] * (MOST_FILES + 1), LIMITS, READER, report)
+
+
+async def test_a_name_of_any_bytes_is_handed_on(folder: Path) -> None:
+    path = os.fsencode(folder) + b"/caf\xe9.txt"
+    Path(os.fsdecode(path)).write_text("1")
+    (handed,) = await handed_files([os.fsdecode(b"caf\xe9.txt")], LIMITS, READER, report)
+    assert os.fsencode(handed.reference) == path
 
 
 async def test_a_single_turn_hands_on_its_files_but_none_that_standard_input_names(folder: Path) -> None:
     read, write = os.pipe()
-    os.write(write, b"read @a.txt")
+    os.write(write, b"!read @a.txt")
     os.close(write)
     streams = StandardStreams(stdin=read)
     try:
-        assert await what_to_send("-", streams, "en", LIMITS) == ("read @a.txt", ())
+        assert await what_to_send("-", streams, "en", LIMITS) == ("!read @a.txt", ())
     finally:
         os.close(read)
     null = os.open(os.devnull, os.O_RDONLY)
     try:
-        text, handed = await what_to_send(
-            "see @a.txt", StandardStreams(stdin=null), "en", LIMITS, ["my file.txt", "a.txt"]
-        )
+        streams = StandardStreams(stdin=null)
+        text, handed = await what_to_send("see @a.txt", streams, "en", LIMITS, ["my file.txt", "a.txt"])
+        with pytest.raises(UsageError, match=r"@a\.tx: there is no such file\. Did you mean @a\.txt\?"):
+            await what_to_send("see @a.tx", streams, "en", LIMITS)
+        ran = await what_to_send("!ls @a.tx", streams, "en", LIMITS)
     finally:
         os.close(null)
-    assert text == "see @a.txt"
-    assert [attachment.source or attachment.name for attachment in handed] == [
-        *("file my file.txt", "my file.txt"),
-        *("file a.txt", "a.txt"),
-    ]
+    assert (text, [one.name for one in handed]) == ("see @a.txt", ["my file.txt", "a.txt"])
+    assert ran == ("!ls @a.tx", (Attachment("command", text="ls @a.tx"),))
+
+
+def test_a_command_is_what_follows_one_exclamation_mark() -> None:
+    lines = {
+        "!ls -la": "ls -la",
+        "! ls": "ls",
+        "!": None,
+        "!!": None,
+        "!!!": None,
+        "hey!": None,
+        "¡ls!": None,
+    }
+    assert {line: command_of(line) for line in lines} == lines
+
+
+async def test_the_clipboards_picture_is_a_file_or_a_sentence(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    with pytest.raises(UsageError, match="there is no wl-paste, xclip, pngpaste"):
+        await clipboard_picture()
+    (folder / "picture").write_bytes(samples.picture(3, 2))
+    program = folder / "xclip"
+    program.write_text(f"#!/bin/sh\nexec /bin/cat {folder}/picture\n")
+    program.chmod(0o700)
+    path = await clipboard_picture()
+    assert Path(path).read_bytes() == samples.picture(3, 2)
+    assert (os.stat(path).st_mode & 0o777, os.stat(Path(path).parent).st_mode & 0o777) == (0o600, 0o700)
+    (folder / "picture").write_text("no picture")
+    with pytest.raises(UsageError, match="no picture in the clipboard"):
+        await clipboard_picture()

@@ -13,7 +13,7 @@ from typing import cast
 import pytest
 import trio
 
-from rumi.agent.events import Thinking, ToolFinished, ToolProgress, ToolStarted
+from rumi.agent.events import BY_HAND, Thinking, ToolFinished, ToolOutput, ToolProgress, ToolStarted
 from rumi.agent.tool import ToolResult
 from rumi.channels.terminal.options import TerminalOptions
 from rumi.channels.terminal.run import run_terminal
@@ -37,7 +37,7 @@ from tests.channels.terminal.scripted import (
 from tests.chats.house import echo, house
 
 READER = Reader("en")
-CTRL_C, CTRL_D, ENTER, ALT_ENTER, TAB, UP = "\x03", "\x04", "\r", "\x1b\r", "\t", "\x1b[A"
+CTRL_C, CTRL_D, CTRL_U, ENTER, ALT_ENTER, TAB, UP = "\x03", "\x04", "\x15", "\r", "\x1b\r", "\t", "\x1b[A"
 PASTE, PASTED = "\x1b[200~", "\x1b[201~"
 
 
@@ -255,6 +255,8 @@ async def test_what_is_typed_during_a_turn_is_busy_and_commands_are_answered() -
     async with session(chat) as talk:
         await talk.window.type("go" + ENTER + "more" + ENTER + "/status" + ENTER)
         await talk.window.see("tokens")
+        await talk.window.until(lambda: talk.chat.idle)
+        await talk.window.type("!" + CTRL_U)  # what was refused is back in the input line
         await talk.leave()
         assert talk.chat.texts == ["go", "more", "/status"]
         assert {"› go", "› more", "› /status", BUSY, "it thinks"} < set(talk.left)
@@ -472,11 +474,74 @@ async def test_a_file_named_in_a_message_is_handed_on(
         await talk.window.type(f"read @a.txt and @nobody{ENTER}")
         await talk.window.see("hola")
         await talk.leave()
+        assert "📎 a.txt, 3 B" in talk.left
     assert talk.chat.texts == ["read @a.txt and @nobody"]
-    assert [(attachment.source, attachment.text) for attachment in talk.chat.handed_on] == [
-        ("file a.txt", "uno"),
-        ("", ""),
+    assert [(one.kind, one.name) for one in talk.chat.handed_on] == [("file", "a.txt")]
+    assert talk.chat.uploaded == [str(tmp_path / "a.txt")]
+
+
+async def test_a_new_name_of_a_stored_file_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.txt").write_text("uno")
+    chat = ScriptedChat({"read @a.txt": answering("hola")}, stored_as={"a.txt": "a-2.txt"})
+    chat.changing = ("a.txt",)
+    async with session(chat) as talk:
+        await talk.window.type(f"read @a.txt{ENTER}")
+        await talk.window.see("15 tokens")
+        await talk.leave()
+        assert "📎 a.txt, 3 B, stored as /workspace/a-2.txt" in talk.left
+        assert "a.txt changed while it was read: the chat has what was read of it." in talk.left
+
+
+async def test_a_misspelt_file_is_named_and_the_line_waits_in_the_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data.csv").write_text("1")
+    async with session(ScriptedChat({"see @dta.csv": answering("hola")})) as talk:
+        await talk.window.type(f"see @dta.csv{ENTER}")
+        await talk.window.see("Did you mean @data.csv?")
+        await talk.window.see("› see @dta.csv")
+        assert talk.chat.texts == []
+        await talk.window.type(ENTER)  # as it is
+        await talk.window.see("15 tokens")
+        await talk.leave()
+    assert (talk.chat.texts, talk.chat.handed_on) == (["see @dta.csv"], [])
+
+
+async def test_tab_completes_a_path_and_a_dropped_path_becomes_a_mention(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my data.csv").write_text("1")
+    async with session(ScriptedChat()) as talk:
+        await talk.window.type("see @my")
+        await talk.window.see("my data.csv")  # the menu
+        await talk.window.type(TAB)
+        await talk.window.see('› see @"my data.csv"')
+        await talk.window.type(f" \x1b[200~'{tmp_path}/my data.csv' \x1b[201~")
+        await talk.window.see('› see @"my data.csv" @"my data.csv"')
+        await talk.window.type(CTRL_U)
+        await talk.leave()
+
+
+async def test_a_line_with_an_exclamation_mark_is_a_command_for_the_sandbox() -> None:
+    call = ToolCall(BY_HAND, "bash", '{"command": "false"}')
+    steps = [
+        ToolStarted(call, {"command": "false"}),
+        ToolOutput(BY_HAND, "so far\n"),
+        1.0,
+        ToolFinished(call, ToolResult(True, "exit code 1 (5 ms)\noutput:\nall of it", 1, 5)),
+        finish("```\nall of it\n```\n\nexit code 1", tokens=0),
     ]
+    async with session(ScriptedChat({"!false": steps})) as talk:
+        await talk.window.type(f"!false{ENTER}")
+        await talk.window.see("so far")
+        await talk.window.see("exit code 1")
+        await talk.leave()
+        assert talk.left[-5:] == ["● $  exit 1 · 5 ms", "", "  all of it", "", "exit code 1"]
+    (command,) = talk.chat.handed_on
+    assert (command.kind, command.text) == ("command", "false")
 
 
 async def test_a_file_that_is_no_text_is_handed_over_as_it_is(
@@ -489,7 +554,7 @@ async def test_a_file_that_is_no_text_is_handed_over_as_it_is(
         await talk.window.see("hola")
         await talk.leave()
     (handed,) = talk.chat.handed_on
-    assert (handed.kind, handed.name, handed.reference) == ("file", "b.png", str(tmp_path / "b.png"))
+    assert (handed.kind, handed.name, talk.chat.uploaded) == ("file", "b.png", [str(tmp_path / "b.png")])
 
 
 @pytest.mark.parametrize("word", ["exit", "Quit", "/exit"])

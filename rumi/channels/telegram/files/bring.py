@@ -100,6 +100,7 @@ class TelegramFiles:
             limits=self._limits,
             max_bytes=self._max_bytes,
             checkpoint=check_cancelled,
+            reuse=True,
         )
 
     async def _listen(self, attachment: Attachment, spooled: SpooledFile) -> str:

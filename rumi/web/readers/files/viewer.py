@@ -24,6 +24,7 @@ from rumi.models.transcription import MAX_AUDIO_BYTES
 from rumi.platform.file_kinds import HEAD_BYTES, Kind, is_sound, kind_of_file
 from rumi.platform.openat import opened
 from rumi.platform.spooled_file import check_cancelled
+from rumi.platform.text_decoding import decode, encoding_of
 from rumi.platform.texts.operating import short_size
 from rumi.platform.threads import Offload
 from rumi.sandbox.engine import SandboxLimits
@@ -40,6 +41,8 @@ _ENDINGS: Final = {"image/png": "png", "image/jpeg": "jpg"}
 _LEAST_CHARS: Final = 400
 _FORMAT_CHARS: Final = 10
 _NOTE_CHARS: Final = 1000
+_LINES_BYTES: Final = 1024 * 1024
+_WITHOUT_MARK: Final = {"utf-16": "utf-16-le", "utf-32": "utf-32-le"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +104,15 @@ class Viewer:
     async def sent(self, chat: str, about: str, max_chars: int) -> Seen:
         """View a file that the user sent; `about` is a text that names the file.
 
-        A failure becomes a note in the text. A document's text is cut to `max_chars` at the end of a line,
-        with a note on how to read the rest. On cancellation, leaves no process.
+        A failure becomes a note in the text. A text, also a document's, is cut to `max_chars` at the end of a
+        line, with a note on how to read the rest. On cancellation, leaves no process.
         """
         if (file := file_in(about)) is None:
             return Seen(about)
         try:
             seen = await self.file(chat, file[0])
+            if seen is None:
+                seen = await self._offload(partial(self._as_text, chat, file[0], max_chars))
         except (ViewRefused, WorkspaceError) as error:
             return Seen(f"{about}\n[It cannot be shown: {error.message.rstrip('.')}.]")
         if seen is None:
@@ -208,6 +213,30 @@ class Viewer:
         content = "\n".join(filter(None, (message.content, *notes)))
         return replace(message, content=content, pictures=tuple(pictures))
 
+    def _as_text(self, chat: str, path: str, max_chars: int) -> Seen | None:
+        """Return the beginning of a text file; None if the file does not contain text."""
+        with open(open_beneath(self._workspaces / chat, path), "rb") as file:
+            # A character has at most 4 bytes.
+            body = file.read(max(HEAD_BYTES, 4 * max(max_chars, _LEAST_CHARS) + 4))
+            if not body:
+                return Seen("The file is empty")
+            (_, codec), text = encoding_of(body), decode(body)
+            if "\0" in text:
+                return None
+            newline, ending = "\n".encode(_WITHOUT_MARK.get(codec, codec)), body[-4:]
+            lines, size = body.count(newline), len(body)
+            while more := file.read(_LINES_BYTES):
+                lines, size, ending = lines + more.count(newline), size + len(more), more[-4:]
+        lines += not ending.endswith(newline)
+        about = f"A text file of {lines} lines" if lines != 1 else "A text file of 1 line"
+        if codec not in ("utf-8", "ascii"):
+            about += f", in {codec} and not in UTF-8"
+        kept, line = _kept(text, max(max_chars, _LEAST_CHARS))
+        if len(kept) == len(text) and size == len(body):
+            return Seen(about, text=text)
+        about += ". Only its beginning follows"
+        return Seen(about, text=kept, cut=f"… Read on: read_file with path {path} and offset {line} …")
+
     def _is_sound(self, chat: str, path: str) -> bool:
         with open(open_beneath(self._workspaces / chat, path), "rb") as file:
             return is_sound(file.read(HEAD_BYTES))
@@ -293,8 +322,15 @@ def _beginning(seen: Seen, name: str, max_chars: int) -> str:
     text, most = seen.text, max(max_chars, _LEAST_CHARS)
     if len(text) <= most:
         return f"{text}\n[{seen.cut}]" if seen.cut else text
-    end = text.rfind("\n", 0, most)
-    kept = text[: end if end > 0 else most]
-    line = kept.count("\n") + (2 if end > 0 else 1)
+    kept, line = _kept(text, most)
     left = len(text) - len(kept)
     return f"{kept}\n[… {left} characters left out. Read on: read_file with path {name} and offset {line} …]"
+
+
+def _kept(text: str, most: int) -> tuple[str, int]:
+    """Return the beginning of a text, cut at a line's end, and the number of the line after it."""
+    if len(text) <= most:
+        return text, text.count("\n") + 1
+    end = text.rfind("\n", 0, most)
+    kept = text[: end if end > 0 else most]
+    return kept, kept.count("\n") + (2 if end > 0 else 1)
