@@ -105,7 +105,8 @@ class Replied:
     task's result, which all clients of the chat show; 0 for a reply to a person's message. `schedule` is the
     number of the schedule that created the message; 0 for a person's message. A `silent` reply counts as
     delivered, and clients do not show it: the scheduled work had nothing to tell, and `text` says why.
-    `commands` are those that buttons below the reply send, where a channel has buttons.
+    `commands` are those that buttons below the reply send, where a channel has buttons. `note` is a line for
+    people about the files of the chat's folder; it is not stored.
     """
 
     delivery: int
@@ -116,6 +117,7 @@ class Replied:
     schedule: int = 0
     silent: bool = False
     commands: tuple[str, ...] = ()
+    note: str = ""
 
     @property
     def with_commands(self) -> str:

@@ -18,7 +18,9 @@ from rumi.platform.texts.questions import Verdict
 from rumi.store.journal.records import Attachment, BrokenTurn, FireOutcome, Incoming
 from rumi.texts import Language
 
-JobKind: TypeAlias = Literal["turn", "retry", "continue", "undo", "new", "reset", "result", "answer"]
+JobKind: TypeAlias = Literal[
+    "turn", "retry", "continue", "undo", "apply", "discard", "new", "reset", "result", "answer"
+]
 
 
 EndedBy: TypeAlias = Literal["stopped", "interrupted"]

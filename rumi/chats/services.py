@@ -17,6 +17,7 @@ from rumi.agent.tools.output import keep_output
 from rumi.chats.commands import ChatCommand
 from rumi.chats.context import ChatContext
 from rumi.chats.fact_extraction import FactExtraction
+from rumi.chats.folders import ChatFolders
 from rumi.chats.hub import Hub
 from rumi.chats.publishing import PendingMessages, Publisher
 from rumi.chats.recorder.recorder import Recorder
@@ -200,6 +201,8 @@ class ChatShell(SandboxShell):
         self._undo = undo
         self._snapshot_turn = ""
         self._session = chat_session
+        self.wrote_in = ""
+        """The last turn whose commands may have changed files."""
 
     @property
     def tainted(self) -> bool:
@@ -222,6 +225,7 @@ class ChatShell(SandboxShell):
 
     async def touched(self) -> None:
         """Prepare for a change of the files: take a snapshot, and, in a tainted session, taint the files."""
+        self.wrote_in = self._session.turn
         await self.snapshot_files()
         if self._session.tainted:
             await self._session.set_files_tainted(True)
@@ -317,6 +321,8 @@ class ChatServices:
     """Records turns; None disables recording."""
     speech: SpeechService | None = None
     """Speaks answers; None if nothing can speak."""
+    folders: ChatFolders | None = None
+    """The folders that chats work on; None if every chat has files of its own."""
 
     async def forget(self, chat: str) -> None:
         """Delete the chat's snapshots and recordings."""

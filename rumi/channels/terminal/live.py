@@ -171,6 +171,8 @@ class LiveView:
                 self._print(Text(warning, style=_WARNING), gap=True)
             else:
                 self._print(Text(rest, style=_STYLES.get(reason, _WARNING)), gap=True)
+        if settled.reply.note:
+            self._print(Text(clean(settled.reply.note), style="dim"), gap=True)
         await self._end()
 
     async def earlier(self, reply: Replied) -> None:

@@ -9,7 +9,7 @@ from rumi.channels.terminal.own import do_own, is_own
 from rumi.channels.terminal.session import SIGNALS, ConversationView, TerminalSession
 from rumi.channels.terminal.streams import OutputClosedError, StandardStreams, capable
 from rumi.channels.terminal.words import LEAVING, Reader
-from rumi.chats.commands import RESET_FILES, asks_first
+from rumi.chats.commands import RESET_FILES, deletes_files
 from rumi.chats.port import ChatPort
 from rumi.errors import UsageError, single
 
@@ -78,7 +78,7 @@ async def _once(
     text, attachments = options.prompt or "", options.attachments
     if text.lower() in LEAVING:
         return 0
-    if asks_first(text):
+    if deletes_files(text):
         if not options.yes:
             raise UsageError(
                 "/reset files deletes the chat's files, and nobody can confirm that here.",
