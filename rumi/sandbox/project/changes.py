@@ -1,4 +1,4 @@
-"""A bot's changes in its project: comparison, copies, and the diff shown to people.
+"""Changes of a folder's files: comparison, copies, and the diff shown to people.
 
 All content is untrusted: names and lines may contain terminal control sequences, and a text may be crafted so
 that a comparison takes forever. The changed files are copied, and these copies are applied later, so that
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from rumi.platform.openat import is_ordinary, openat2, opened, shown
-from rumi.tasks.bots.project.tree import ProjectEntry, ProjectTree, Reason, file_entry, is_gits, stays_inside
+from rumi.sandbox.project.tree import ProjectEntry, ProjectTree, Reason, file_entry, is_gits, stays_inside
 
 _CONTEXT: Final = 3
 _MOST_TEXT_BYTES: Final = 4_000_000
@@ -24,7 +24,7 @@ _MOST_COMPARED: Final = 4_000_000
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """A changed path: `before` is its entry in the base, `after` its entry in the bot's project.
+    """A changed path: `before` is its entry in the folder, `after` its entry in the changed version.
 
     None means that the path does not exist there. `number` is the name of the file with a copy of the new
     content.
@@ -90,7 +90,7 @@ def changes_between(
             hidden.add(path)  # files of a folder that this link replaced must not count as deleted
             continue
         if new is not None and new.kind == "file":
-            # The entry of the copy counts: the bot may have changed the file since the scan.
+            # The entry of the copy counts: a command may have changed the file since the scan.
             new = _copied(theirs, path, copies / str(len(found)))
             if new is None:
                 left_out.append((path, "unreadable"))
