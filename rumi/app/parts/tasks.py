@@ -123,7 +123,7 @@ def add_tasks(
                     sandbox.sandboxes.run,
                     lambda chat: sandbox.strict if inputs.ids.may_be_group(chat) else sandbox.chosen,
                     # Files that are carried from worker to worker may not be here when a check reads them.
-                    workspaces.folder if isinstance(workspaces.carry, NotCarried) else None,
+                    workspaces.files if isinstance(workspaces.carry, NotCarried) else None,
                     workspaces.offload,
                 ),
             )

@@ -202,10 +202,19 @@ def _entry(fields: object) -> ProjectEntry | None:
 def still_to_do(top: int, changes: Changes, *, ours: bool = False) -> list[FileChange]:
     """Return the changes that have not been applied to the open folder yet.
 
-    With `ours`, a folder in it that contains no files is replaced if a new file needs its path.
-
     Raises:
         FolderChanged: The folder has other changes, which would be overwritten.
+    """
+    todo, wrong = compare(top, changes, ours=ours)
+    if wrong:
+        raise FolderChanged(wrong)
+    return todo
+
+
+def compare(top: int, changes: Changes, *, ours: bool = False) -> tuple[list[FileChange], list[str]]:
+    """Return the changes that have not been applied to the open folder, and the paths of other changes there.
+
+    With `ours`, a folder in it that contains no files is replaced if a new file needs its path.
     """
     todo, wrong = list[FileChange](), list[str]()
     gone = {changed.path for changed in changes.all if changed.after is None}
@@ -225,9 +234,7 @@ def still_to_do(top: int, changes: Changes, *, ours: bool = False) -> list[FileC
             todo.append(change)
         else:
             wrong.append(change.path)
-    if wrong:
-        raise FolderChanged(wrong)
-    return todo
+    return todo, wrong
 
 
 def _stage(top: int, plan: _Record, changes: Changes) -> None:
