@@ -17,9 +17,10 @@ from rumi.platform.home import Home
 from rumi.platform.openat import opened
 from rumi.platform.spooled_file import SpooledFile, check_cancelled
 from rumi.platform.threads import Threads
+from rumi.sandbox.chat_files import ChatFiles
 from rumi.sandbox.engine import SandboxLimits
 from rumi.sandbox.incoming import about_file, put_file
-from rumi.sandbox.workspace import open_beneath, prepare_workspace
+from rumi.sandbox.workspace import open_beneath
 from rumi.store.journal.records import Attachment
 
 AT_ONCE: Final = 4
@@ -42,8 +43,11 @@ class LocalUploads(Channel):
 
     name = "handed"
 
-    def __init__(self, home: Home, user: tuple[int, int], limits: SandboxLimits, max_mb: int) -> None:
+    def __init__(
+        self, home: Home, files: ChatFiles, user: tuple[int, int], limits: SandboxLimits, max_mb: int
+    ) -> None:
         self._home = home
+        self._files = files
         self._user = user
         self._limits = limits
         self.max_bytes = max_mb * _MEGA
@@ -83,23 +87,24 @@ class LocalUploads(Channel):
 
     def tools_for(self, chat: str) -> tuple[Tool, ...]:
         """Return the tool that shows a file: as a picture or link on the page, or as a path in a terminal."""
-        return (SendFile(self._home.workspaces / chat, _is_there, self._offload, shows=True),)
+        return (SendFile(partial(self._files.shown, chat), _is_there, self._offload, shows=True),)
 
     async def bring(self, chat: str, attachment: Attachment) -> str:
         """Return the text for the model about a file that is already in the workspace."""
         return await self._offload(partial(self._about, chat, attachment))
 
     def _about(self, chat: str, attachment: Attachment) -> str:
-        with opened(open_beneath(self._home.workspaces / chat, attachment.reference)) as file:
+        with opened(open_beneath(self._files.shown(chat), attachment.reference)) as file:
             return about_file(attachment.reference, attachment.media_type, os.fstat(file).st_size)
 
     def _put(self, chat: str, name: str, file: BinaryIO) -> str:
         return put_file(
-            prepare_workspace(self._home.root, chat, *self._user),
+            self._files.ready(chat),
             name,
             file,
             user=self._user,
             limits=self._limits,
             max_bytes=self.max_bytes,
             checkpoint=check_cancelled,
+            counted=self._files.stored(chat),
         )

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
+from rumi.app.engine import chat_files_at_rest
 from rumi.app.settings import budget_rules_of
 from rumi.chats.services import ChatWorkspaces
 from rumi.cli.stored import stored_of
@@ -68,7 +69,7 @@ async def _part(home: "Home", call: str) -> AsyncIterator[object]:
         return
     loaded, threads = load_settings(home.root, os.environ, {}), Threads()
     home = home.with_files(loaded.settings.store.workspaces)
-    workspaces = ChatWorkspaces(home.workspaces, threads)
+    workspaces = ChatWorkspaces(chat_files_at_rest(home), threads)
     # The journal first also for the recall index, which only reads the database: this migrates it.
     async with open_journal(stored.state) as ask:
         match call:

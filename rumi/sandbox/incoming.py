@@ -62,6 +62,7 @@ def put_file(
     max_bytes: int,
     checkpoint: Callable[[], None] = lambda: None,
     below: str = "",
+    counted: Path | None = None,
 ) -> str:
     """Copy `source`, from its beginning, to a new file of the workspace; return the file's name.
 
@@ -69,14 +70,14 @@ def put_file(
     to the sandbox's `user` (uid and gid), and only that user may read it. `checkpoint` is called for every
     chunk, and once more directly before the file gets its name; its exception ends the copying and leaves
     nothing of the file. With `below`, the file is stored in that folder of the workspace, which is created if
-    it is missing.
+    it is missing. `counted` is the folder whose files count to the limits, by default the workspace.
 
     Raises:
         WorkspaceError: `source` has more than `max_bytes`, the workspace would exceed `limits`, or the file
             cannot be written.
     """
     safe = safe_name(name)
-    free_bytes = _free_bytes(workspace, safe, limits)
+    free_bytes = _free_bytes(counted or workspace, safe, limits)
     try:
         with opened(_folder(workspace, below, user)) as folder, _unnamed(folder) as file:
             _fill(file, safe, source, user, min(max_bytes, free_bytes), max_bytes, checkpoint)
@@ -103,6 +104,7 @@ def place_file(
     limits: SandboxLimits,
     max_bytes: int,
     checkpoint: Callable[[], None] = lambda: None,
+    counted: Path | None = None,
 ) -> PlacedFile:
     """Copy `source`, from its beginning, to a path of the workspace; create missing folders.
 
@@ -115,7 +117,7 @@ def place_file(
     """
     steps, name = _split(path)
     told = shown(path)
-    free_bytes = _free_bytes(workspace, told, limits)
+    free_bytes = _free_bytes(counted or workspace, told, limits)
     made: list[tuple[int, str]] = []
     done = False
     with contextlib.ExitStack() as stack:
