@@ -77,6 +77,8 @@ def warnings(diff: FolderDiff, language: Language, folder: str) -> list[str]:
     said = [folder_texts.conflicts(language, hit, folder)] if hit else []
     left_out = diff.left_out[: folder_texts.MOST_NAMED]
     said += [bot_left_out(language, path, reason) for path, reason in left_out]
+    if diff.ignored:
+        said.append(folder_texts.ignored(language, diff.ignored))
     if len(diff.left_out) > len(left_out):
         said.append(folder_texts.more_files(language, len(diff.left_out) - len(left_out)))
     return said
@@ -137,7 +139,8 @@ async def paths_in(folders: ChatFolders, chat: str, rest: str) -> tuple[str, ...
     if not all(path not in ("", ".") for path in paths):
         return ()
     if any("\\" in path for path in paths):
-        printed = {shown(file.path): file.path for file in (await folders.diff(chat)).files}
+        known = (await folders.diff(chat)).files
+        printed = {shown(path): path for file in known for path in file.paths}
         paths = [printed.get(path, path) for path in paths]
     return tuple(dict.fromkeys(paths))
 

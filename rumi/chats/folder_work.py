@@ -42,11 +42,6 @@ class FolderWork:
         self._applies = apply == "auto"
         self._told = ""
 
-    @property
-    def linked(self) -> bool:
-        """Return True if the chat works on a folder."""
-        return self._folders is not None and self._folders.linked(self._chat) is not None
-
     async def plan(
         self, kind: Literal["apply", "discard"], rest: str, language: Language
     ) -> FolderPlan | str:
@@ -97,21 +92,15 @@ class FolderWork:
         return folder_texts.discarded(language, count, folder)
 
     async def changes(self) -> int:
-        """Return the number of changes that wait.
+        """Return the number of changed files, also of those that git ignores.
 
         Raises:
             FolderError: the changes cannot be read.
         """
-        return 0 if self._folders is None else len((await self._folders.diff(self._chat)).files)
-
-    async def discard_all(self) -> None:
-        """Drop all changes.
-
-        Raises:
-            FolderError: they cannot be dropped.
-        """
-        if self._folders is not None and await self.changes():
-            await self._folders.discard(self._chat)
+        if self._folders is None:
+            return 0
+        diff = await self._folders.diff(self._chat)
+        return len(diff.files) + diff.ignored
 
     async def after_turn(self, language: Language, *, complete: bool) -> str:
         """Return a line about the files that the turn has changed; empty if nothing new waits.
@@ -143,11 +132,11 @@ class FolderWork:
         """Apply the changes without a conflict; return a line about them, and about those that are left."""
         assert self._folders is not None
         hit, said = conflicting(diff), list[str]()
-        if free := tuple(file.path for file in diff.files if not file.conflict):
-            paths = free if hit else ()
+        if free := tuple(file for file in diff.files if not file.conflict):
+            paths = tuple(path for file in free for path in file.paths) if hit else ()
             chosen = await self._folders.diff(self._chat, paths) if hit else diff
             await self._folders.apply(self._chat, chosen.token, paths)
-            said.append(folder_texts.applied_by_itself(language, free, folder))
+            said.append(folder_texts.applied_by_itself(language, [file.path for file in free], folder))
             self._told = (await self._folders.diff(self._chat)).token
         if hit:
             said.append(folder_texts.conflicts(language, hit, folder))
@@ -157,7 +146,7 @@ class FolderWork:
 def _in_conflict(diff: FolderDiff, language: Language, folder: str) -> str:
     """Say that nothing is applied because of conflicts, and how to apply the rest."""
     hit = conflicting(diff)
-    others = [quoted(file.path) for file in diff.files if not file.conflict]
+    others = [quoted(path) for file in diff.files if not file.conflict for path in file.paths]
     why = folder_texts.conflicts(language, hit, folder)
     rest = folder_texts.apply_others(language, others) if 0 < len(others) <= MOST_ASKED else ""
     return "\n\n".join(filter(None, (folder_texts.nothing_applied(language, "").strip(), why, rest)))

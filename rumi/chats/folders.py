@@ -34,11 +34,16 @@ class LinkedFolder:
 
 @dataclass(frozen=True, slots=True)
 class ChangedFile:
-    """A changed path of the folder. `conflict` is True if the folder's file has changed meanwhile, too."""
+    """A changed file of the folder. `conflict` is True if the folder's file has changed meanwhile, too.
+
+    `path` is for people, and safe to print; of a moved file it has the old and the new path. `paths` are the
+    paths themselves, as the methods of `ChatFolders` take them.
+    """
 
     letter: ChangeLetter
     path: str
     conflict: bool = False
+    paths: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

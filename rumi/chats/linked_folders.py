@@ -134,7 +134,7 @@ def _linked(chat: str, link: FolderLink) -> LinkedFolder:
 def _diff(found: Found) -> FolderDiff:
     files = []
     for letter, text, paths in stat_letters(found.changes):
-        files.append(ChangedFile(letter, text, not found.conflicts.isdisjoint(paths)))
+        files.append(ChangedFile(letter, text, not found.conflicts.isdisjoint(paths), tuple(paths)))
     return FolderDiff(
         found.token, tuple(files), tuple(unified(found.changes)), found.changes.left_out, found.ignored
     )

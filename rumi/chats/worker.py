@@ -1030,10 +1030,7 @@ class Worker:
 
     async def _remove_files(self, *, nobody_writes: bool) -> RumiError | None:
         try:
-            if self._folder.linked:
-                await self._folder.discard_all()
-            else:
-                await self._services.workspaces.clear(self._chat)
+            await self._services.workspaces.clear(self._chat)
             if nobody_writes:
                 await self._session.set_files_tainted(False)
         except RumiError as error:

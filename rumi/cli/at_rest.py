@@ -87,6 +87,8 @@ async def _part(home: "Home", call: str) -> AsyncIterator[object]:
                 yield UsageCalls(Budgets(ask, budget_rules_of(loaded), time.time), BUILT_IN)
             case "chats":
                 from rumi.chats.chat_calls import ChatCalls
+                from rumi.chats.linked_folders import SandboxFolders
+                from rumi.chats.undo.snapshots import Snapshots
                 from rumi.store.journal.forgetting import delete_chat
 
                 async def delete(chat: str) -> None:
@@ -94,7 +96,13 @@ async def _part(home: "Home", call: str) -> AsyncIterator[object]:
                         continue
                     await workspaces.remove(chat)
 
-                yield ChatCalls(ask, delete, BUILT_IN)
+                async def stop(chat: str) -> None:
+                    """Do nothing: no container runs."""
+
+                folders = SandboxFolders(
+                    workspaces.files.folders, stop, lambda chat: False, Snapshots(home), threads
+                )
+                yield ChatCalls(ask, delete, BUILT_IN, folders)
             case "schedules":
                 from rumi.tasks.bots.files import BotFiles
                 from rumi.tasks.schedules.schedule_calls import ScheduleCalls

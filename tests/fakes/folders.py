@@ -14,7 +14,7 @@ def added(path: str, *lines: str, conflict: bool = False) -> tuple[ChangedFile, 
     """A new file with these lines, and its part of the diff."""
     head = (f"diff --git a/{path} b/{path}", "new file mode 100644", "--- /dev/null", f"+++ b/{path}")
     hunk = (f"@@ -0,0 +1,{len(lines)} @@", *(f"+{line}" for line in lines))
-    return ChangedFile("A", path, conflict), (*head, *hunk)
+    return ChangedFile("A", path, conflict, (path,)), (*head, *hunk)
 
 
 @dataclass

@@ -15,6 +15,7 @@ from rumi.app.parts.store import StorePart
 from rumi.app.parts.tasks import TasksPart
 from rumi.app.recall_calls import RecallCommands
 from rumi.app.stop_all import Everything
+from rumi.chats.folder_changes import FolderCommands
 from rumi.chats.inbox import Inbox, add_chats
 from rumi.chats.linked_folders import SandboxFolders
 from rumi.chats.lists.commands import ListCommands
@@ -128,6 +129,7 @@ def add_all_chats(
         speech=speech,
         folders=folders,
     )
+    handlers["folders"] = FolderCommands(folders)
     inbox = inputs.ports.inbox.bind(
         add_chats(
             inputs.root,

@@ -84,6 +84,16 @@ def conflicts(language: Language, paths: Sequence[str], folder: str) -> str:
     )
 
 
+def ignored(language: Language, count: int) -> str:
+    """Say how many changed files are not shown, because git ignores them."""
+    return ngettext(
+        language,
+        "{count} changed file that git ignores is not among them; /diff FILE shows it.",
+        "{count} changed files that git ignores are not among them; /diff FILE shows one.",
+        count,
+    )
+
+
 def nothing_applied(language: Language, why: str) -> str:
     """Say that nothing was applied, and why."""
     return gettext(language, "❌ Nothing was applied. {why}", why=why)
