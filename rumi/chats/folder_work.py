@@ -61,7 +61,7 @@ class FolderWork:
         listed = "\n".join(summary(counted(diff), language, MOST_ASKED))
         if kind == "discard":
             return FolderPlan(
-                f"{listed}\n{folder_texts.discard_question(language, len(diff.files), folder)}",
+                f"{folder_texts.discard_question(language, len(diff.files), folder)}\n{listed}",
                 lambda: self._discard(paths, language, folder),
                 folder_texts.not_discarded(language),
             )
@@ -70,7 +70,7 @@ class FolderWork:
         left_out = warnings(diff, language, folder)
         question = folder_texts.apply_question(language, len(diff.files), folder)
         return FolderPlan(
-            "\n".join((listed, *left_out, question)),
+            "\n".join((question, listed, *left_out)),
             lambda: self._apply(diff, paths, language, folder),
             folder_texts.not_applied(language),
         )

@@ -113,7 +113,7 @@ async def test_what_waits_is_shown_and_applied_after_a_yes_exactly_as_shown(
         assert "```diff\ndiff --git a/a.txt b/a.txt\n" in shown
         assert "a.txt" not in await chat.text("/diff b")
         await chat.say("/apply")
-        assert await chat.question() == "A  a.txt  +2\nA  b/c.txt  +1\nApply these 2 changes to /srv/garden?"
+        assert await chat.question() == "Apply these 2 changes to /srv/garden?\nA  a.txt  +2\nA  b/c.txt  +1"
         finished, replied = await chat.reply("yes")
         assert finished is not None
         assert (finished.reason, replied.text) == ("complete", "✅ 2 files changed in /srv/garden")
@@ -175,10 +175,10 @@ async def test_dropping_asks_and_says_how_much_and_a_reset_of_files_asks_too(
     async with working(tmp_path) as chat:
         chat.folders.change(added("a", "1"), added("b", "2"), added("c", "3"))
         await chat.say("/discard a")
-        assert (await chat.question()).endswith(
+        assert (await chat.question()).startswith(
             "Drop this change? It is lost for good; /srv/garden stays as it is."
         )
-        assert "Dropped 1 change;" in (await chat.reply("yes"))[1].text
+        assert "Dropped 1 change to /srv/garden." in (await chat.reply("yes"))[1].text
         await chat.say("/reset files")
         assert (await chat.question()).startswith("Drop this chat's 2 changes to /srv/garden as well")
         assert (chat.folders.dropped, chat.folders.applied) == (["a"], [])

@@ -74,10 +74,10 @@ def conflicts(language: Language, paths: Sequence[str], folder: str) -> str:
     """Name the files that were changed in the folder as well, and say what to do about them."""
     return ngettext(
         language,
-        "⚠️ This file was changed in {folder} as well, so it is not applied: {files}. To keep your version: "
-        "/discard FILE. To take Rumi's version: undo your change in the folder, then /apply FILE.",
-        "⚠️ These files were changed in {folder} as well, so they are not applied: {files}. To keep your "
-        "version: /discard FILE. To take Rumi's version: undo your change in the folder, then /apply FILE.",
+        "⚠️ This file was changed in {folder} as well, so it is not applied: {files}. `/discard FILE` keeps "
+        "your version. For mine, undo your change there, then `/apply FILE`.",
+        "⚠️ These files were changed in {folder} as well, so they are not applied: {files}. `/discard FILE` "
+        "keeps your version. For mine, undo your change there, then `/apply FILE`.",
         len(paths),
         folder=folder,
         files=_names(paths),
@@ -146,8 +146,8 @@ def discarded(language: Language, count: int, folder: str) -> str:
     """Say how many changes were dropped."""
     return ngettext(
         language,
-        "🗑 Dropped {count} change; the files are as in {folder}.",
-        "🗑 Dropped {count} changes; the files are as in {folder}.",
+        "🗑 Dropped {count} change to {folder}.",
+        "🗑 Dropped {count} changes to {folder}.",
         count,
         folder=folder,
     )
@@ -227,8 +227,7 @@ def works_here(language: Language, folder: str) -> str:
     """Say, when a chat begins, which folder it works on."""
     return gettext(
         language,
-        "Working on {folder}. Nothing in it changes until you accept: /diff shows the changes, /apply makes "
-        "them.",
+        "Working on {folder}: nothing in it changes until you /apply.",
         folder=folder,
     )
 
