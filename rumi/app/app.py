@@ -10,7 +10,7 @@ from functools import partial
 import trio
 
 from rumi.app.disk_check import free_space_advice
-from rumi.app.engine import close_engine, require_files, sandbox_limits
+from rumi.app.engine import chat_files_of, close_engine, require_files, sandbox_limits
 from rumi.app.status import StatusSource
 from rumi.app.tree import ActorTree
 from rumi.channels.channel import Channel, Process
@@ -118,7 +118,11 @@ async def open_app(
                 serves = (lambda chat: True) if cluster is None else cluster.ownership.serves
                 part = (lambda: 1.0) if cluster is None else cluster.ownership.part
                 limits = sandbox_limits(loaded)
-                process = Process(home, loaded, language, limits, engine.user, serves, part, media)
+                files = chat_files_of(home, engine, limits, alone=cluster is None)
+                if files.folders is not None:
+                    await trio.to_thread.run_sync(files.folders.start)
+                    stack.callback(files.folders.close_all)
+                process = Process(home, loaded, language, limits, engine.user, files, serves, part, media)
                 if cluster is not None:
                     stack.callback(cluster.close)
                 for channel in channels:
@@ -135,6 +139,7 @@ async def open_app(
                     media,
                     engine,
                     language,
+                    files,
                     redactor,
                     channels,
                     ids,

@@ -1,6 +1,7 @@
 """Preparation of the sandbox engine: builds its image or root file system, and describes its state."""
 
 import contextlib
+import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -10,10 +11,14 @@ import trio
 from rumi.errors import ConfigError, UsageError
 from rumi.platform.config.cascade import Loaded
 from rumi.platform.home import Home
+from rumi.sandbox.chat_files import ChatFiles
 from rumi.sandbox.choose import Backend, choose_engine
 from rumi.sandbox.disk import free_on
 from rumi.sandbox.engine import Engine, SandboxError, SandboxLimits
+from rumi.sandbox.folders.linked import LinkedFolders
+from rumi.sandbox.folders.views import Views
 from rumi.sandbox.lease import Leases, no_leases
+from rumi.sandbox.project.tree import ProjectLimits
 from rumi.sandbox.shared import Fault, faults
 from rumi.texts import Text
 from runner.programs import Selection, package_name
@@ -386,3 +391,24 @@ def missing_programs(selection: Selection) -> tuple[str, ...]:
     from runner.rootfs import missing_programs as missing
 
     return missing(selection)
+
+
+def chat_files_of(home: Home, engine: Engine, limits: SandboxLimits, *, alone: bool) -> ChatFiles:
+    """Return the places of the chats' files. Chats work on folders only where one process serves all chats.
+
+    A sandbox of Docker sees a mount only if root has made it in the host's namespace.
+    """
+    if not alone:
+        return ChatFiles(home.workspaces, engine.user)
+    docker, root = engine.kind == "docker", os.geteuid() == 0
+    views = None if docker and not root else Views(engine.user, shared=docker)
+    bounds = ProjectLimits(limits.workspace_bytes, limits.workspace_files)
+    folders = LinkedFolders(home.root, home.folders, home.workspaces, engine.user, bounds, views)
+    return ChatFiles(home.workspaces, engine.user, folders)
+
+
+def chat_files_at_rest(home: Home) -> ChatFiles:
+    """Return the places of the chats' files while no process serves chats: for deleting them."""
+    user, bounds = (os.geteuid(), os.getegid()), ProjectLimits(0, 0)
+    folders = LinkedFolders(home.root, home.folders, home.workspaces, user, bounds, None)
+    return ChatFiles(home.workspaces, user, folders)

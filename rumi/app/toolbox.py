@@ -88,7 +88,7 @@ class Toolbox:
     skills: AskSkills
     runner: CodeRunner
     workspaces: Path
-    prepare_workspace: Callable[[str], Awaitable[object]]
+    prepare_workspace: Callable[[str], Awaitable[Path]]
     model_for: Callable[[str, Language, str], Model]
     tasks: Callable[[], Tasks]
     schedules: Callable[[], Schedules]

@@ -58,6 +58,7 @@ from rumi.platform.home import Home
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.redact import Redactor
 from rumi.platform.texts import storage as storage_texts
+from rumi.sandbox.chat_files import ChatFiles
 from rumi.sandbox.engine import Engine
 from rumi.store.cluster.building import Cluster
 from rumi.store.protocol import Trouble
@@ -80,6 +81,7 @@ class ActorTree:
         media: Media,
         engine: Engine,
         language: Language,
+        files: ChatFiles,
         redactor: Redactor,
         channels: Sequence[Channel],
         ids: ChatIds,
@@ -111,7 +113,8 @@ class ActorTree:
             ids,
             self._workers,
             limits,
-            LocalUploads(home, engine.user, limits, loaded.settings.session.file_mb),
+            LocalUploads(home, files, engine.user, limits, loaded.settings.session.file_mb),
+            files,
             notes,
             full,
             service,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # a command that only names the channels must not load the ag
     from rumi.platform.chat_ids import ChannelPrefix
     from rumi.platform.config.cascade import Loaded
     from rumi.platform.home import Home
+    from rumi.sandbox.chat_files import ChatFiles
     from rumi.sandbox.engine import SandboxLimits
     from rumi.store.journal.records import Attachment
     from rumi.store.journal.transaction import JournalMessage
@@ -37,6 +38,7 @@ class Process:
     language: "Language"
     limits: "SandboxLimits"
     user: tuple[int, int]
+    files: "ChatFiles"
     serves: Callable[[str], bool] = lambda chat: True
     """Returns True if this process serves the chat. Several processes may share a database."""
     part: Callable[[], float] = lambda: 1.0

@@ -12,7 +12,6 @@ import trio
 from rumi.agent.tool import Tool
 from rumi.agent.tools.send_file import SendFile
 from rumi.channels.channel import Channel
-from rumi.chats.folders import ChatFolders
 from rumi.chats.inbox import Inbox
 from rumi.errors import FileError
 from rumi.platform.home import Home
@@ -20,9 +19,10 @@ from rumi.platform.openat import opened
 from rumi.platform.spooled_file import SpooledFile, check_cancelled
 from rumi.platform.threads import Threads
 from rumi.platform.untrusted_text import one_line
+from rumi.sandbox.chat_files import ChatFiles
 from rumi.sandbox.engine import SandboxLimits
 from rumi.sandbox.incoming import about_file, put_file
-from rumi.sandbox.workspace import WorkspaceError, open_beneath, prepare_workspace
+from rumi.sandbox.workspace import WorkspaceError, open_beneath
 from rumi.store.journal.records import Attachment
 
 AT_ONCE: Final = 4
@@ -49,15 +49,10 @@ class LocalUploads(Channel):
     name = "handed"
 
     def __init__(
-        self,
-        home: Home,
-        user: tuple[int, int],
-        limits: SandboxLimits,
-        max_mb: int,
-        folders: ChatFolders | None = None,
+        self, home: Home, files: ChatFiles, user: tuple[int, int], limits: SandboxLimits, max_mb: int
     ) -> None:
         self._home = home
-        self._folders = folders
+        self._files = files
         self._user = user
         self._limits = limits
         self.max_bytes = max_mb * _MEGA
@@ -94,10 +89,11 @@ class LocalUploads(Channel):
 
         Other files must be stored with `put`; for them, return None.
         """
-        linked = None if self._folders is None or not path.startswith("/") else self._folders.linked(chat)
+        folders = self._files.folders
+        linked = None if folders is None or not path.startswith("/") else folders.linked(chat)
         if linked is None:
             return None
-        attachment = await self._offload(partial(self._below, linked.folder, path))
+        attachment = await self._offload(partial(self._below, Path(linked.folder), path))
         if attachment is not None:
             await inbox.chats.taint_files(chat)
         return attachment
@@ -118,32 +114,23 @@ class LocalUploads(Channel):
 
     def tools_for(self, chat: str) -> tuple[Tool, ...]:
         """Return the tool that shows a file: as a picture or link on the page, or as a path in a terminal."""
-        return (SendFile(self._home.workspaces / chat, _is_there, self._offload, shows=True),)
+        return (SendFile(partial(self._files.shown, chat), _is_there, self._offload, shows=True),)
 
     async def bring(self, chat: str, attachment: Attachment) -> str:
         """Return the text for the model about a file that is already in the workspace."""
         return await self._offload(partial(self._about, chat, attachment))
 
     def _about(self, chat: str, attachment: Attachment) -> str:
-        with opened(self._open(chat, attachment.reference)) as file:
+        with opened(open_beneath(self._files.shown(chat), attachment.reference)) as file:
             about = about_file(attachment.reference, attachment.media_type, os.fstat(file).st_size)
         if attachment.name != os.path.basename(attachment.reference):
             # The user's text has the other name, which another file of the workspace may have.
             about += f"\n[The user calls it {one_line(attachment.name, _NAME_CHARS)}.]"
         return about
 
-    def _open(self, chat: str, reference: str) -> int:
-        try:
-            return open_beneath(self._home.workspaces / chat, reference)
-        except WorkspaceError:
-            linked = None if self._folders is None else self._folders.linked(chat)
-            if linked is None:
-                raise
-            return open_beneath(linked.folder, reference)
-
     def _put(self, chat: str, name: str, file: BinaryIO) -> str:
         return put_file(
-            prepare_workspace(self._home.root, chat, *self._user),
+            self._files.ready(chat),
             name,
             file,
             user=self._user,
@@ -151,4 +138,5 @@ class LocalUploads(Channel):
             max_bytes=self.max_bytes,
             checkpoint=check_cancelled,
             reuse=True,
+            counted=self._files.stored(chat),
         )

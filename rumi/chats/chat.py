@@ -31,6 +31,7 @@ from rumi.chats.commands import (
     FILES,
     FILES_NO,
     FILES_YES,
+    FOLDER_JOBS,
     QUEUE_DROP,
     QUEUE_DROP_ALL,
     ChatCommand,
@@ -43,6 +44,7 @@ from rumi.chats.commands import (
     reset_of,
 )
 from rumi.chats.events import Replied, TurnState
+from rumi.chats.folders import LinkedFolder
 from rumi.chats.gathering import Gathering
 from rumi.chats.jobs import EndedBy, Job, JobKind, JobQueue
 from rumi.chats.pieces import whole
@@ -53,6 +55,9 @@ from rumi.chats.speaking import Speaking
 from rumi.chats.status import metrics_of, phase_of
 from rumi.chats.summing import Summing
 from rumi.chats.worker import Worker
+from rumi.platform.chat_ids import LOCAL
+from rumi.platform.openat import shown
+from rumi.platform.texts import folders as folder_texts
 from rumi.platform.texts import operating as operation_texts
 from rumi.platform.texts import questions as question_texts
 from rumi.platform.texts import replies as reply_texts
@@ -117,7 +122,7 @@ class Offered:
 
 
 PLAIN: Final[frozenset[JobKind]] = frozenset(
-    {"new", "reset", "reopen", "compact", "result", "answer", "undo"}
+    {*FOLDER_JOBS, "new", "reset", "reopen", "compact", "result", "answer", "undo"}
 )
 """Kinds of jobs whose reply is no turn's, unless they have asked a question."""
 
@@ -232,7 +237,9 @@ class Chat(Actor[ChatMessage]):
     def metrics(self) -> Mapping[str, object]:
         """Return the chat's metrics: its job and the job's age, its history, sandbox and queue."""
         now, queued = self._context.now(), len(self._queue)
-        return metrics_of(self._session, self._container(), self._job, self._state(), now, queued)
+        metrics = metrics_of(self._session, self._container(), self._job, self._state(), now, queued)
+        linked = self._linked
+        return metrics if linked is None else {**metrics, "folder": shown(str(linked.folder))}
 
     def _state(self) -> TurnState:
         """Return the state of the job's turn, or an empty state if the event hub does not know the turn."""
@@ -434,6 +441,8 @@ class Chat(Actor[ChatMessage]):
                 self._reply(message, partial(self._worker.context, message, self._language(message)))
             case "continue":
                 self._offer(self._new_job(name, message, message.text))
+            case "apply" | "discard":
+                self._offer(self._new_job(name, message, rest))
             case "yes" | "no":
                 self._offer(self._new_job("answer", message, f"/{name} {rest}".strip()))
             case "status":
@@ -453,7 +462,10 @@ class Chat(Actor[ChatMessage]):
     def _help(self, message: Incoming) -> str:
         """Return the commands that the sender's role allows."""
         language, people = self._language(message), self._context.people
-        return reply_texts.help_text(language, lambda name: not people.refusal(message, language, name))
+        local = self._context.ids.owner_of(self._chat) == LOCAL
+        return reply_texts.help_text(
+            language, lambda name: not people.refusal(message, language, name), local=local
+        )
 
     def _answers(self, message: Incoming) -> bool:
         """If this message is the awaited yes or no to the turn's question, record the answer and return True.
@@ -521,6 +533,8 @@ class Chat(Actor[ChatMessage]):
         """Return the sentence that says why a job is neither begun nor queued."""
         if job.kind == "undo":
             return undo_texts.undo_is_busy(job.language)
+        if job.kind in FOLDER_JOBS:
+            return folder_texts.busy(job.language, f"/{job.kind}")
         if job.kind == "turn" and 0 < self._queue.most <= len(self._queue):
             return reply_texts.queue_full(job.language, self._queue.most)
         return reply_texts.busy(job.language)
@@ -593,6 +607,8 @@ class Chat(Actor[ChatMessage]):
         """Reset the chat. If this would delete files and end the running job, ask for a yes first."""
         if what == FILES_NO:
             self._reply(message, reply_texts.nothing_deleted(self._language(message), answered=True))
+        elif what == FILES and self._job is not None and self._linked is not None:
+            self._reply(message, folder_texts.busy(self._language(message), f"/reset {FILES}"))
         elif what == FILES and self._job is not None and self._job.kind != "reset":
             self.start_soon(self._offer_reset, message)
         else:
@@ -651,6 +667,20 @@ class Chat(Actor[ChatMessage]):
             last.then = reset
             last.scope.cancel()
 
+    @property
+    def _linked(self) -> LinkedFolder | None:
+        folders = self._services.folders
+        return None if folders is None else folders.linked(self._chat)
+
+    def _where(self, language: Language) -> str:
+        """Return a line that says where the chat's files are; empty if its users cannot look there."""
+        if (linked := self._linked) is not None:
+            return folder_texts.status_line(language, folder_texts.folder_name(linked.folder))
+        if self._context.ids.owner_of(self._chat) != LOCAL:
+            return ""
+        own = self._services.workspaces.folder / self._chat
+        return folder_texts.own_files_line(language, folder_texts.folder_name(own))
+
     def _status(self, message: Incoming) -> str:
         job = self._job
         todo = self._state().todo or self._session.todo
@@ -664,6 +694,7 @@ class Chat(Actor[ChatMessage]):
             queued=len(self._queue),
             steps=(sum(item.state == "done" for item in todo), len(todo)),
         )
+        own = "\n".join(filter(None, (own, self._where(self._language(message)))))
         return f"{own}\n\n{self._whole_status()}" if message.admin else own
 
     def _reply(
@@ -681,10 +712,10 @@ class Chat(Actor[ChatMessage]):
 
     async def _send_replies(self) -> None:
         """Store and publish, in order, the replies that the mailbox loop has queued."""
-        async for messages, text, shown in self._unsent:
+        async for messages, text, buttons in self._unsent:
             # Stored before it is published: a reply that subscribers saw must survive a crash.
             said = text if isinstance(text, str) else await text()
-            reply = CommandReply(said, shown) if isinstance(said, str) else said
+            reply = CommandReply(said, buttons) if isinstance(said, str) else said
             delivery = await self._services.journal.ask(settle(self._chat, reply.stored(messages)))
             replied = Replied(delivery, messages, reply.text)
             self._services.publisher.reply(self._chat, "", replied)

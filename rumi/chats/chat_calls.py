@@ -1,13 +1,19 @@
 """Control calls about chats."""
 
+import builtins
+import shlex
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
 from typing import Final
 
+from rumi.chats.folder_changes import counted, paths_in
+from rumi.chats.folders import ChatFolders, FolderDiff, FolderError
 from rumi.errors import UsageError
 from rumi.platform.caller import Caller
 from rumi.platform.calls import CHAT, call
 from rumi.platform.chat_ids import ChatIds, check_chat_id, unknown_chat
+from rumi.platform.openat import shown
+from rumi.platform.texts.folders import folder_name
 from rumi.platform.timestamps import utc
 from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.history import MOST_ENTRY
@@ -25,17 +31,21 @@ MOST_CHATS: Final = 10_000
 MOST_SESSIONS: Final = 200
 """Maximum number of sessions in one answer."""
 
+PAGE_CHARS: Final = 400_000
+"""Maximum number of characters of a diff in one answer; a longer line is an answer of its own."""
+
 
 @dataclass(frozen=True, slots=True)
 class ChatCalls:
     """The control calls about chats. A caller sees and deletes only chats of owners in its scope.
 
-    `remove` deletes a chat, but keeps its facts.
+    `remove` deletes a chat, but keeps its facts. `folders` are the folders that chats work on.
     """
 
     ask: AskJournal
     remove: Callable[[str], Awaitable[None]]
     ids: ChatIds
+    folders: ChatFolders | None = None
 
     @call("chats.list")
     async def list(self, caller: Caller) -> object:
@@ -95,6 +105,46 @@ class ChatCalls:
         """Delete a chat."""
         await self.remove(await self._known(caller, chat))
 
+    @call("chats.diff", key=CHAT)
+    async def diff(
+        self, caller: Caller, *, chat: str, files: builtins.list[str], token: str = "", after: int = 0
+    ) -> object:
+        """Return the changes to the folder that a chat works on, all or those of `files`, page by page.
+
+        `lines` are those of the diff `after` a number of lines; `next` is the `after` of the next page, or 0.
+        A next page names the `token` of the first.
+
+        Raises:
+            UsageError: The chat is unknown.
+            FolderError: The chat works on no folder, or its changes are not those of the first page any more.
+        """
+        known = await self._known(caller, chat)
+        linked = None if self.folders is None else self.folders.linked(known)
+        if self.folders is None or linked is None:
+            raise FolderError("The chat {chat} works on no folder: it has files of its own.", chat=chat)
+        paths = await paths_in(self.folders, known, shlex.join(files))
+        found = await self.folders.diff(known, paths)
+        if token and found.token != token:
+            raise FolderError("The files have changed meanwhile.", "Try again.")
+        lines, following = _page(found, max(0, after))
+        return {
+            "folder": folder_name(linked.folder),
+            "token": found.token,
+            "files": [
+                {
+                    "letter": one.file.letter,
+                    "path": shown(one.file.path),
+                    "conflict": one.file.conflict,
+                    "added": one.added,
+                    "removed": one.removed,
+                }
+                for one in counted(found)
+            ],
+            "left_out": [[shown(path), reason] for path, reason in found.left_out],
+            "lines": lines,
+            "next": following,
+        }
+
     def _sees(self, caller: Caller, chat: str) -> bool:
         return caller.scope in (None, self.ids.owner_of(chat))
 
@@ -124,6 +174,15 @@ def entry_as_json(stored: StoredEntry) -> dict[str, object]:
         "tainted": stored.entry.tainted,
         "undone": stored.undone,
     }
+
+
+def _page(diff: FolderDiff, after: int) -> tuple[list[str], int]:
+    """Return the lines of a diff behind the first `after`, as many as fit, and where the next page begins."""
+    chars, end = 0, after
+    while end < len(diff.lines) and (end == after or chars + len(diff.lines[end]) < PAGE_CHARS):
+        chars += len(diff.lines[end]) + 1
+        end += 1
+    return list(diff.lines[after:end]), end if end < len(diff.lines) else 0
 
 
 def _before(number: int) -> int:

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Collection, Mapping
 from contextlib import suppress
+from pathlib import Path
 
 import trio
 
@@ -14,6 +15,7 @@ from rumi.chats.recovery import Failed
 from rumi.chats.services import ChatServices
 from rumi.errors import NotServed, RumiError, UsageError
 from rumi.platform.chat_ids import ChatIds
+from rumi.platform.texts.folders import folder_name
 from rumi.store.journal.forgetting import delete_chat
 from rumi.store.journal.history import mark_files, new_session
 from rumi.store.journal.inbox import newest_open, open_messages
@@ -146,6 +148,29 @@ class Chats:
                 await (await self._dispatcher.start(chat)).ask(FilesCame())
         except (ActorError, trio.TooSlowError) as error:
             raise RumiError("The chat cannot take a file now.", "Try again in a moment.") from error
+
+    async def link(self, chat: str, folder: Path) -> None:
+        """Let a chat work on a folder of this machine from now on; do nothing if it does already.
+
+        Raises:
+            RumiError: the folder is refused, or the chat works on another one or has files of its own.
+        """
+        folders = self._services.folders
+        if folders is None:
+            raise RumiError("This Rumi cannot work on folders.", "Start with: rumi --own")
+        await folders.link(chat, folder)
+
+    def whereabouts(self, chat: str) -> Mapping[str, object]:
+        """Return where the chat's files are, for people.
+
+        `linked` is True if this is a folder that the chat works on, and `applies` if its changes need no
+        `/apply`.
+        """
+        services = self._services
+        linked = None if services.folders is None else services.folders.linked(chat)
+        files = services.workspaces.folder / chat if linked is None else linked.folder
+        applies = services.context.settings.terminal.apply == "auto"
+        return {"files": folder_name(files), "linked": linked is not None, "applies": applies}
 
     async def open(self, chat: str) -> None:
         """Start the chat's actor, which replies to messages that earlier processes left unanswered.

@@ -24,6 +24,9 @@ CommandName: TypeAlias = Literal[
     "retry",
     "continue",
     "undo",
+    "diff",
+    "apply",
+    "discard",
     "memory",
     "recall",
     "forget_everything",
@@ -62,6 +65,7 @@ FORGETTING: Final = "forgetting"
 LISTS: Final = "lists"
 PEOPLE: Final = "people"
 SPEECH: Final = "speech"
+FOLDERS: Final = "folders"
 
 HANDLER_NAMES: Final[Mapping[CommandName, str]] = {
     "research": TASKS,
@@ -77,6 +81,7 @@ HANDLER_NAMES: Final[Mapping[CommandName, str]] = {
     "timezone": SCHEDULES,
     "list": LISTS,
     "voice": SPEECH,
+    "diff": FOLDERS,
     "recall": RECALL,
     "forget_everything": FORGETTING,
     "whoami": PEOPLE,
@@ -95,6 +100,9 @@ FILES_YES = f"{FILES} yes"
 """The argument of a `/reset` that also deletes the files, without asking for confirmation."""
 FILES_NO = f"{FILES} no"
 RESET_FILES = f"/reset {FILES_YES}"
+
+FOLDER_JOBS: Final[frozenset[Literal["apply", "discard"]]] = frozenset({"apply", "discard"})
+"""Commands that change a linked folder, or lose changes to it. They ask first, and wait for the turn."""
 
 _SPOKEN: Final[Mapping[str, CommandName]] = {"si": "yes", "sí": "yes", "lista": "list"}
 """Aliases of commands."""
@@ -156,6 +164,12 @@ def answer_in(text: str) -> str:
 
 def asks_first(text: str) -> bool:
     """Return True for a command that asks for confirmation. It is published as a turn."""
+    command = parse_chat_command(text)
+    return isinstance(command, ChatCommand) and (command.name in FOLDER_JOBS or deletes_files(text))
+
+
+def deletes_files(text: str) -> bool:
+    """Return True for a `/reset files` that asks for confirmation."""
     command = parse_chat_command(text)
     return isinstance(command, ChatCommand) and (command.name, command.rest) == ("reset", FILES)
 

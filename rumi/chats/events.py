@@ -123,6 +123,7 @@ class Replied:
     delivered, and clients do not show it: the scheduled work had nothing to tell, and `text` says why.
     `commands` are those that buttons below the reply send, where a channel has buttons. `figures` describe
     the session after a job of the chat; None for other replies, and for a turn with a session of its own.
+    `note` is a line for people about the files of the chat's folder; it is not stored.
     """
 
     delivery: int
@@ -134,6 +135,7 @@ class Replied:
     silent: bool = False
     commands: tuple[str, ...] = ()
     figures: SessionFigures | None = None
+    note: str = ""
 
     @property
     def with_commands(self) -> str:

@@ -1,7 +1,7 @@
 """The folder of a person's machine that a chat works on: its changes, and what becomes of them.
 
-A chat that is linked to a folder sees the folder's files as its workspace. Nothing in the folder changes until
-a person applies the changes. A chat keeps its link for good; another folder gets another chat.
+A chat that is linked to a folder sees the folder's files as its workspace. Nothing in the folder changes
+until a person applies the changes. A chat keeps its link for good; another folder gets another chat.
 """
 
 from dataclasses import dataclass
@@ -34,25 +34,32 @@ class LinkedFolder:
 
 @dataclass(frozen=True, slots=True)
 class ChangedFile:
-    """A changed path of the folder. `conflict` is True if the folder's file has changed meanwhile, too."""
+    """A changed file of the folder. `conflict` is True if the folder's file has changed meanwhile, too.
+
+    `path` is for people, and safe to print; of a moved file it has the old and the new path. `paths` are the
+    paths themselves, as the methods of `ChatFolders` take them.
+    """
 
     letter: ChangeLetter
     path: str
     conflict: bool = False
+    paths: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class FolderDiff:
     """The changes of a chat's folder at one moment.
 
-    `token` identifies exactly these changes. `lines` are those of a unified diff in git's format; each is safe
-    to print. `left_out` are paths that cannot be applied, each with the reason.
+    `token` identifies exactly these changes. `lines` are those of a unified diff in git's format; each is
+    safe to print. `left_out` are paths that cannot be applied, each with the reason. `ignored` counts changed
+    paths that .gitignore ignores; they are among the changes only if their own path is asked for.
     """
 
     token: str
     files: tuple[ChangedFile, ...]
     lines: tuple[str, ...]
     left_out: tuple[tuple[str, str], ...] = ()
+    ignored: int = 0
 
 
 class ChatFolders(Protocol):
@@ -66,8 +73,8 @@ class ChatFolders(Protocol):
         """Let a chat work on a folder. Does nothing if the chat works on this folder already.
 
         Raises:
-            FolderError: The folder is refused (`/`, a person's home, one with Rumi's own files, one that cannot
-                be read), or the chat works on another folder or has files of its own.
+            FolderError: The folder is refused (`/`, a person's home, one with Rumi's own files, one that
+                cannot be read), or the chat works on another folder or has files of its own.
         """
         ...
 
@@ -85,7 +92,8 @@ class ChatFolders(Protocol):
         After a kill at any moment, the next start completes what was begun. If cancelled, it completes first.
 
         Raises:
-            FolderError: The changes are no longer those shown, or the folder has changed too. Nothing was done.
+            FolderError: The changes are no longer those shown, or the folder has changed too. Nothing was
+                done.
         """
         ...
 

@@ -20,7 +20,18 @@ from rumi.store.journal.records import Attachment, BrokenTurn, FireOutcome, Inco
 from rumi.texts import Language
 
 JobKind: TypeAlias = Literal[
-    "turn", "retry", "continue", "undo", "new", "reset", "reopen", "compact", "result", "answer"
+    "turn",
+    "retry",
+    "continue",
+    "undo",
+    "apply",
+    "discard",
+    "new",
+    "reset",
+    "reopen",
+    "compact",
+    "result",
+    "answer",
 ]
 
 

@@ -17,6 +17,7 @@ from rumi.agent.prompts.message_entries import described, fetched, opening, resu
 from rumi.chats.asking import asking
 from rumi.chats.commands import (
     EVERYTHING,
+    FOLDER_JOBS,
     ChatCommand,
     UnknownCommand,
     asks_first,
@@ -32,6 +33,7 @@ from rumi.chats.services import CommandHandler, CommandReply, handler_for
 from rumi.chats.session import ending
 from rumi.chats.undoing import undo_reply
 from rumi.errors import RumiError
+from rumi.platform.texts import folders as folder_texts
 from rumi.platform.texts import operating as operation_texts
 from rumi.platform.texts import questions as question_texts
 from rumi.platform.texts import replies as reply_texts
@@ -337,6 +339,8 @@ def _lost_command(language: Language, command: ChatCommand | UnknownCommand) -> 
         return reply_texts.stopped(language)  # the turn has ended, by the crash if not by the `/stop`
     if isinstance(command, UnknownCommand):
         return reply_texts.lost_command(language, command.name)
+    if command.name in FOLDER_JOBS:
+        return folder_texts.interrupted(language, f"/{command.name}")
     numbers = command.rest if command.name in ("yes", "no") else ""
     name = f"/{command.name} {numbers}".strip()
     return reply_texts.lost_command(language, name)

@@ -17,6 +17,7 @@ from rumi.agent.tools.output import keep_output
 from rumi.chats.commands import ChatCommand
 from rumi.chats.context import ChatContext
 from rumi.chats.fact_extraction import FactExtraction
+from rumi.chats.folders import ChatFolders
 from rumi.chats.hub import Hub
 from rumi.chats.publishing import PendingMessages, Publisher
 from rumi.chats.recorder.recorder import Recorder
@@ -27,6 +28,7 @@ from rumi.chats.undo.snapshots import Snapshots
 from rumi.errors import RumiError
 from rumi.platform.texts import replies as reply_texts
 from rumi.platform.threads import Offload
+from rumi.sandbox.chat_files import ChatFiles
 from rumi.sandbox.engine import Command, CommandResult, SandboxLimits
 from rumi.sandbox.overview import NOTHING, Overview, overview
 from rumi.sandbox.policy import STRICT, CommandPolicy, may_write
@@ -101,43 +103,53 @@ class NotCarried:
 
 @dataclass(frozen=True, slots=True)
 class ChatWorkspaces:
-    """The chats' files: one subfolder of `folder` for each chat, created by the chat's first command.
+    """The chats' files, which each chat's first command creates.
 
     `carry` moves a chat's files from one worker to the next.
     """
 
-    folder: Path
+    files: ChatFiles
     offload: Offload
     carry: Carrying = field(default_factory=NotCarried)
 
+    @property
+    def folder(self) -> Path:
+        """The folder with the files of chats that have their own, and of tasks."""
+        return self.files.workspaces
+
     def has(self, chat: str) -> bool:
         """Return True if the chat has or had files."""
-        return (self.folder / chat).exists()
+        return self.files.has(chat)
 
     async def look(self, chat: str) -> Overview:
         """Look at the chat's files: names, git, and instruction files."""
-        return await self.offload(partial(overview, self.folder / chat)) if self.has(chat) else NOTHING
+        if not self.has(chat):
+            return NOTHING
+        return await self.offload(lambda: overview(self.files.shown(chat)))
 
     async def measure(self, chat: str) -> WorkspaceUse | None:
-        """Return the number and size of the chat's files; None if the chat has no folder."""
-        return await self.offload(partial(measure, self.folder / chat)) if self.has(chat) else None
+        """Return the number and size of the files that the chat has written; None if it has none."""
+        return await self.offload(lambda: measure(self.files.stored(chat))) if self.has(chat) else None
 
     async def clear(self, chat: str) -> None:
-        """Delete the chat's files.
+        """Delete the chat's files. A linked chat drops its changes; the folder keeps its files.
 
         Raises:
             RumiError: some files could not be deleted.
         """
-        if self.has(chat):
+        if self.files.is_linked(chat):
+            await self.offload(partial(self.files.drop_changes, chat))
+        elif self.has(chat):
             await self.offload(partial(clear_workspace, self.folder / chat))
 
     async def remove(self, chat: str) -> None:
-        """Delete the chat's files and their folder.
+        """Delete the chat's files and their folder. A linked chat loses its link, and no file of its folder.
 
         Raises:
             RumiError: some files could not be deleted.
         """
-        if self.has(chat):
+        await self.offload(partial(self.files.forget, chat))
+        if (self.folder / chat).exists():
             await self.offload(partial(remove_workspace, self.folder / chat))
 
 
@@ -200,6 +212,8 @@ class ChatShell(SandboxShell):
         self._undo = undo
         self._snapshot_turn = ""
         self._session = chat_session
+        self.wrote_in = ""
+        """The last turn whose commands may have changed files."""
 
     @property
     def tainted(self) -> bool:
@@ -222,6 +236,7 @@ class ChatShell(SandboxShell):
 
     async def touched(self) -> None:
         """Prepare for a change of the files: take a snapshot, and, in a tainted session, taint the files."""
+        self.wrote_in = self._session.turn
         await self.snapshot_files()
         if self._session.tainted:
             await self._session.set_files_tainted(True)
@@ -317,6 +332,8 @@ class ChatServices:
     """Records turns; None disables recording."""
     speech: SpeechService | None = None
     """Speaks answers; None if nothing can speak."""
+    folders: ChatFolders | None = None
+    """The folders of persons that chats work on; None if chats work on none."""
 
     async def forget(self, chat: str) -> None:
         """Delete the chat's snapshots and recordings."""

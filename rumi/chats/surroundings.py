@@ -9,7 +9,7 @@ from typing import Final
 import trio
 
 from rumi.agent.breakers import TurnLimits
-from rumi.agent.prompts.environment import Environment, environment_block, instruction_blocks
+from rumi.agent.prompts.environment import Environment, environment_block, folder_fact, instruction_blocks
 from rumi.errors import RumiError
 from rumi.platform.zones import rule_at, zone_of_machine
 from rumi.sandbox.overview import Overview
@@ -43,6 +43,8 @@ class Surroundings:
     """Looks at a chat's workspace."""
     budget_left: Callable[[str], Awaitable[str]]
     """Returns in words what is left of the tightest budget of a chat; empty without budgets."""
+    folder_of: Callable[[str], str] = lambda chat: ""
+    """Returns the user's folder that a chat works on, for people; empty for a chat with its own files."""
 
     async def zone(self, chat: str) -> str:
         """Return the time zone of a chat's owner; empty if it is unknown or cannot be found out."""
@@ -77,6 +79,8 @@ class Surroundings:
                 )
                 facts = [f"a turn: at most {limits.max_turns} model calls, {_duration(limits.timeout_s)}"]
                 facts += [f"budget: {left}"] if left else []
+                folder = self.folder_of(chat)
+                facts += [folder_fact(folder)] if folder else []
                 names = tainted or outside or not files_tainted
                 block = environment_block(noted, facts, seen, names=names)
                 return SurroundingsNote(tuple(filter(None, (block, *files))), outside)

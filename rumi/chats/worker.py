@@ -1,16 +1,17 @@
 """The worker of a chat, which runs its jobs one at a time.
 
-A job is a turn, a retry, a continued turn, an undo, an answer to parked calls, a new session, a reset, or the
-result of a task.
+A job is a turn, a retry, a continued turn, an undo, a change to a linked folder, an answer to parked calls, a
+new session, a reset, or the result of a task.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import dropwhile
 from secrets import token_hex
+from typing import Literal
 
 import trio
 
@@ -54,6 +55,8 @@ from rumi.chats.budgets.amounts import amount_text
 from rumi.chats.commands import FILES, FILES_YES, answer_in, goes_on
 from rumi.chats.context import ChatView
 from rumi.chats.events import Queued, Replied, SessionFigures, TurnRestarted, TurnStarted
+from rumi.chats.folder_work import FolderWork
+from rumi.chats.folders import FolderError
 from rumi.chats.jobs import Asked, Job, JobQueue
 from rumi.chats.recorder.recorder import recorded
 from rumi.chats.resuming import (
@@ -75,6 +78,7 @@ from rumi.chats.undoing import Undoing
 from rumi.errors import RumiError
 from rumi.models.model import Message, Model, Used, Waiting
 from rumi.models.token_budget import context_of, prompt_share, takes_pictures
+from rumi.platform.texts import folders as folder_texts
 from rumi.platform.texts import models as model_texts
 from rumi.platform.texts import operating as operation_texts
 from rumi.platform.texts import replies as reply_texts
@@ -86,7 +90,6 @@ from rumi.platform.texts.translation import error_text
 from rumi.platform.untrusted_text import one_line
 from rumi.platform.zones import local_at
 from rumi.sandbox.engine import SandboxError
-from rumi.sandbox.workspace import WorkspaceUse
 from rumi.store.journal.inbox import (
     begin_turn,
     find_cut_off,
@@ -158,6 +161,7 @@ class Worker:
         self._publish = partial(services.publisher.publish, chat_id)
         self._shell = ChatShell(chat_id, services.sandboxes, chat_session, services.undo)
         self.undoing = Undoing(services, chat_session)
+        self._folder = FolderWork(chat_id, services.folders, services.context.settings.terminal.apply)
         self._files_are_here = False
         self._zone = ""
 
@@ -202,6 +206,8 @@ class Worker:
             return await self._bring_result(job)
         if job.kind == "undo":
             return await self._take_back(job)
+        if job.kind in ("apply", "discard"):
+            return await self._work_on_folder(job, "apply" if job.kind == "apply" else "discard")
         # Outside of the scope that a `/stop` cancels, so that the beginning of a turn is stored completely.
         nothing = await self._begin(job)
         if nothing is not None:
@@ -224,10 +230,13 @@ class Worker:
             return await self._leave_open(job)
         if finished is None:
             finished = self._cut_short(job, unconfirmed)
+        note = ""
+        if unconfirmed is None and (self._shell.wrote_in == job.turn or job.brought):
+            note = await self._folder.after_turn(job.language, complete=finished.reason == "complete")
         silent = finished.nothing_new and await self._may_be_silent(job, finished)
         reply = self._end(job, finished, silent=silent)
         self._session.nano += job.nano
-        replied = await self._settle(reply, job)
+        replied = replace(await self._settle(reply, job), note=note)
         if silent:
             self._session.note_silent(job.turn, job.message.schedule, reply.hides)
         if job.message.schedule:
@@ -1036,10 +1045,10 @@ class Worker:
     async def _reset(self, job: Job) -> Done:
         """Remove the sandbox and the history; also the files, if the user asked for that and confirmed it."""
         takes_files, asked = job.message.text in (FILES, FILES_YES), False
-        use = await self._services.workspaces.measure(self._chat) if takes_files else None
-        there = use is not None and use.files > 0
-        if use is not None and there and job.message.text == FILES:
-            if (refused := await self._may_remove_files(job, use)) is not None:
+        question = await self._about_files(job.language) if takes_files else ""
+        there = bool(question)
+        if there and job.message.text == FILES:
+            if (refused := await self._may_remove_files(job, question)) is not None:
                 return refused
             asked = True
         job.stage = "resetting"
@@ -1061,19 +1070,51 @@ class Worker:
         finished = TurnFinished("complete", text) if asked else None
         return Done(await self._settle(FinalReply(job.messages, text)), finished)
 
-    async def _may_remove_files(self, job: Job, use: WorkspaceUse) -> Done | None:
-        """Ask whether to delete the files. Return None for a yes, otherwise the `Done` of the reset."""
-        text = ngettext(
-            job.language,
+    async def _about_files(self, language: Language) -> str:
+        """Return the question whether to delete the chat's files; empty if it has none.
+
+        Of a linked folder, only the changes are the chat's.
+        """
+        if self._services.folders is not None and (at := self._services.folders.linked(self._chat)):
+            try:
+                count = await self._folder.changes()
+            except FolderError as error:
+                logger.warning("chat %s: its changes cannot be read: %s", self._chat, error)
+                return ""
+            folder = folder_texts.folder_name(at.folder)
+            return folder_texts.reset_question(language, count, folder) if count else ""
+        use = await self._services.workspaces.measure(self._chat)
+        if use is None or not use.files:
+            return ""
+        return ngettext(
+            language,
             "Delete this chat's files as well ({count} file, {size}), besides container and history?",
             "Delete this chat's files as well ({count} files, {size}), besides container and history?",
             use.files,
             size=operation_texts.short_size(use.bytes),
         )
-        asked = ConfirmationAsked(token_hex(8), text)
+
+    async def _may_remove_files(self, job: Job, question: str) -> Done | None:
+        """Ask whether to delete the files. Return None for a yes, otherwise the `Done` of the reset."""
+        return await self._without_yes(
+            job,
+            f"/reset {FILES}",
+            question,
+            lambda answered: reply_texts.nothing_deleted(job.language, answered=answered),
+            reply_texts.lost_command(job.language, f"/reset {FILES}"),
+        )
+
+    async def _without_yes(
+        self, job: Job, command: str, question: str, refused: Callable[[bool], str], lost: str
+    ) -> Done | None:
+        """Ask whether to do what a command asks for. Return None for a yes, otherwise the `Done` of the job.
+
+        The question is published as a turn. `refused` returns the reply if there is no yes; its argument is
+        True if a person has said no. `lost` is the reply if the process ends meanwhile.
+        """
+        asked = ConfirmationAsked(token_hex(8), question)
         verdict: Verdict = "no"
-        started = TurnStarted(f"/reset {FILES}", job.message.id, job.language, job.message.origin)
-        self._publish(job.turn, started)
+        self._publish(job.turn, TurnStarted(command, job.message.id, job.language, job.message.origin))
         with job.scope:
             await trio.lowlevel.checkpoint()
             self._publish(job.turn, asked)
@@ -1086,14 +1127,34 @@ class Worker:
             return None
         job.sealed = True
         reason: Reason = "complete"
-        answer = reply_texts.nothing_deleted(job.language, answered=verdict == "no")
+        answer = refused(verdict == "no")
         if job.scope.cancelled_caught:
             reason, answer = job.ended_by, reply_texts.stopped(job.language)
             if job.ended_by == "interrupted":
-                answer = reply_texts.lost_command(job.language, f"/reset {FILES}")
+                answer = lost
         answer = job.final_reply(answer)
         replied = await self._settle(FinalReply(job.messages, answer))
         return Done(replied, TurnFinished(reason, answer))
+
+    async def _work_on_folder(self, job: Job, kind: Literal["apply", "discard"]) -> Done:
+        """Apply or drop changes to the chat's folder, after a yes. A `/stop` ends only the question."""
+        rest, language = job.message.text, job.language
+        job.stage = Text("looking at the changed files")
+        plan = await self._folder.plan(kind, rest, language)
+        job.stage = ""
+        if isinstance(plan, str):
+            job.sealed = True
+            return Done(await self._settle(FinalReply(job.messages, job.final_reply(plan))))
+        command = f"/{kind} {rest}".strip()
+        lost = folder_texts.interrupted(language, f"/{kind}")
+        refused = await self._without_yes(job, command, plan.question, lambda answered: plan.refused, lost)
+        if refused is not None:
+            return refused
+        job.sealed = True
+        job.stage = Text("changing files")
+        answer = job.final_reply(await plan.carry_out())
+        replied = await self._settle(FinalReply(job.messages, answer))
+        return Done(replied, TurnFinished("complete", answer))
 
     async def _extract_facts(self, job: Job) -> int:
         """Return the number of facts extracted from the session that ended, 0 on timeout.

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
+from rumi.app.engine import chat_files_at_rest
 from rumi.app.settings import budget_rules_of
 from rumi.chats.services import ChatWorkspaces
 from rumi.cli.stored import stored_of
@@ -74,7 +75,7 @@ async def _part(home: "Home", call: str) -> AsyncIterator[object]:
         return
     loaded, threads = load_settings(home.root, os.environ, {}), Threads()
     home = home.with_files(loaded.settings.store.workspaces)
-    workspaces = ChatWorkspaces(home.workspaces, threads)
+    workspaces = ChatWorkspaces(chat_files_at_rest(home), threads)
     # The journal first also for the recall index, which only reads the database: this migrates it.
     async with open_journal(stored.state) as ask:
         match call:
@@ -92,6 +93,8 @@ async def _part(home: "Home", call: str) -> AsyncIterator[object]:
                 yield UsageCalls(Budgets(ask, budget_rules_of(loaded), time.time), BUILT_IN)
             case "chats":
                 from rumi.chats.chat_calls import ChatCalls
+                from rumi.chats.linked_folders import SandboxFolders
+                from rumi.chats.undo.snapshots import Snapshots
                 from rumi.store.journal.forgetting import delete_chat
 
                 async def delete(chat: str) -> None:
@@ -99,7 +102,13 @@ async def _part(home: "Home", call: str) -> AsyncIterator[object]:
                         continue
                     await workspaces.remove(chat)
 
-                yield ChatCalls(ask, delete, BUILT_IN)
+                async def stop(chat: str) -> None:
+                    """Do nothing: no container runs."""
+
+                folders = SandboxFolders(
+                    workspaces.files.folders, stop, lambda chat: False, Snapshots(home), threads
+                )
+                yield ChatCalls(ask, delete, BUILT_IN, folders)
             case "schedules":
                 from rumi.tasks.bots.files import BotFiles
                 from rumi.tasks.schedules.schedule_calls import ScheduleCalls

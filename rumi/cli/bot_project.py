@@ -11,7 +11,7 @@ from rumi.cli.printing import confirm, echo
 from rumi.cli.speaking import reader
 
 if TYPE_CHECKING:
-    from rumi.tasks.bots.project.changes import Changes
+    from rumi.sandbox.project.changes import Changes
     from rumi.tasks.bots.project.link import Project
 
 NAME = click.argument("name")
@@ -68,8 +68,8 @@ def _changed(name: str) -> "tuple[Project, AbstractContextManager[Changes]]":
     from rumi.platform.config.cascade import load_settings
     from rumi.platform.config.files import home_from
     from rumi.platform.home import Home
+    from rumi.sandbox.project.tree import ProjectLimits
     from rumi.tasks.bots.files import BotFiles
-    from rumi.tasks.bots.project.tree import ProjectLimits
 
     home = Home(home_from(os.environ)).make()
     loaded = load_settings(home.root, os.environ, {})
@@ -82,7 +82,7 @@ def _changed(name: str) -> "tuple[Project, AbstractContextManager[Changes]]":
 
 def _print(changes: "Changes", *, stat: bool) -> None:
     from rumi.platform.texts import bots as bot_texts
-    from rumi.tasks.bots.project.changes import unified
+    from rumi.sandbox.project.changes import unified
 
     for path, reason in changes.left_out:
         say(bot_texts.bot_left_out(reader(), path, reason))
@@ -94,7 +94,7 @@ def _print(changes: "Changes", *, stat: bool) -> None:
 
 
 def _print_stat(changes: "Changes") -> None:
-    from rumi.tasks.bots.project.changes import stat_lines
+    from rumi.sandbox.project.changes import stat_lines
 
     for letter, what in stat_lines(changes):
         echo(f"{letter} {what}")

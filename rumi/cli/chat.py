@@ -20,6 +20,8 @@ from rumi.platform.chat_ids import DEFAULT_CHAT
 from rumi.texts import gettext
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from click.shell_completion import CompletionItem
 
     from rumi.channels.attach.client import DaemonGone, OpenRequest, RemoteChat
@@ -90,6 +92,8 @@ YIELD_S = 5.0
 @click.option("-x", "--extract", is_flag=True, help="Print only the first code block of the answer.")
 @model_option("-m", "--model")
 @click.option("--sandbox", type=click.Choice(["auto", "docker", "bubblewrap"]), help="Where commands run.")
+@click.option("--here", is_flag=True, help="Work on the folder you are in; it changes only when you accept.")
+@click.option("--own", is_flag=True, help="Work on files of its own, not on the folder you are in.")
 @click.option("--yes", is_flag=True, help="Answer confirmations with yes.")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 @click.argument("text", nargs=-1)
@@ -108,6 +112,8 @@ def command(
     extract: bool,
     model: str | None,
     sandbox: str | None,
+    here: bool,
+    own: bool,
     yes: bool,
     debug: bool,
     text: tuple[str, ...],
@@ -117,7 +123,11 @@ def command(
     Each terminal is a window on one process of this RUMI_HOME, which the first one starts: several windows
     may be open at once, on one chat or on many, and none ends another. The process ends soon after the last.
 
-    With -p, the turn runs in the chat cli, with its files and facts, and has a history of its own. With
+    In a project's folder, Rumi asks once whether to work on that folder: it sees the files, and its changes
+    wait until you accept them with /apply. Each folder has a chat of its own. Elsewhere, and with --own, Rumi
+    has files of its own in the chat cli.
+
+    With -p, the turn runs in the same chat, with its files and facts, and has a history of its own. With
     --chat, -c or --new it goes on with that chat's history. @FILE in TEXT or in a typed message hands on a
     file that exists, as -f does: texts as words, pictures and documents as files. TEXT behind the options is
     the same as -p TEXT.
@@ -129,6 +139,10 @@ def command(
         from rumi.cli.speaking import tr
 
         raise click.UsageError(tr("There are two texts: one with -p, and one behind the options."))
+    if here and own:
+        from rumi.cli.speaking import tr
+
+        raise click.UsageError(tr("--here and --own exclude each other."))
     prompt = " ".join(text) if text else prompt
     if templates or save is not None:
         _see_to_templates(template, save, prompt, as_json=as_json)
@@ -150,7 +164,14 @@ def command(
     options: dict[str, Any] = {"prompt": prompt, "json": as_json, "yes": yes, "files": files}
     options["extract"] = extract
     apart = prompt is not None and chat_id is None and not going_on and not new
-    begun = launch_daemon(chat_id or DEFAULT_CHAT, flags)
+    person = prompt is None and not as_json and os.isatty(0) and os.isatty(1)
+
+    def place(home: "Home", loaded: "Loaded") -> "tuple[str, Path | None]":
+        from rumi.cli.folder import place_of
+
+        return place_of(home, loaded, chat_id, here=here, own=own, person=person)
+
+    begun = launch_daemon(chat_id or DEFAULT_CHAT, flags, place)
     raise click.exceptions.Exit(run_async(_chat, begun, new, session, apart, options))
 
 
@@ -204,6 +225,8 @@ def _with_template(name: str | None, values: tuple[str, ...], text: str | None) 
 
 async def _chat(begun: Launch, new: bool, session: int, apart: bool, options: dict[str, Any]) -> int:
     """Run the terminal on a chat of the daemon and of the daemons after it; return the exit code."""
+    from urllib.parse import quote_from_bytes
+
     import trio
 
     from rumi.channels.attach.client import OpenRequest
@@ -221,7 +244,7 @@ async def _chat(begun: Launch, new: bool, session: int, apart: bool, options: di
     terminal_section = loaded.settings.terminal
     files, section = options.pop("files"), loaded.settings.session
     options["limits"] = limits = FileLimits(section.handed_chars, section.file_mb)
-    options["workspace"] = str(home.workspaces / begun.chat)
+    options["workspace"] = str(begun.folder or home.workspaces / begun.chat)
     if options["prompt"] is not None:
         from rumi.channels.terminal.piped import what_to_send
         from rumi.channels.terminal.streams import StandardStreams
@@ -238,9 +261,10 @@ async def _chat(begun: Launch, new: bool, session: int, apart: bool, options: di
     without = not must and lacks_key(model_settings)
     model = OFFLINE if without else loaded.settings.model.default
     request = OpenRequest(
-        *(begun.chat, person, language, new, model, must, apart, single, marks, str(begun.project)),
+        *(begun.chat, person, language, new, model, must, apart, single, marks, str(begun.project or "")),
         tz=os.environ.get("TZ", ""),
         resume=session,
+        folder="" if begun.folder is None else quote_from_bytes(os.fsencode(begun.folder)),
     )
     chat = ReconnectingChat(begun.chat, language)
     keys = PastedKeyStore(home, loaded, language) if person else None
@@ -280,6 +304,8 @@ async def _chat(begun: Launch, new: bool, session: int, apart: bool, options: di
                     break
                 if not talks:
                     _introduce(begun, port, home.lock_holder())
+                    if person:
+                        _say_where(begun, port)
                 service = port.service
                 chat.connect(
                     port,
@@ -404,6 +430,22 @@ def _introduce(launch: Launch, port: "RemoteChat", daemon: str) -> None:
         say(translate(language, note))
     if port.differing_settings:
         say(operation_texts.other_settings(language, daemon, port.differing_settings))
+
+
+def _say_where(launch: Launch, port: "RemoteChat") -> None:
+    """Say on which files the chat works."""
+    from rumi.cli.folder import git_root
+    from rumi.platform.texts import folders as folder_texts
+
+    language = launch.language
+    if not port.linked:
+        say(folder_texts.works_apart(language, port.files))
+        return
+    works = folder_texts.works_at_once if port.applies else folder_texts.works_here
+    say(works(language, port.files))
+    root = None if launch.folder is None else git_root(launch.folder)
+    if root is not None and root != launch.folder:
+        say(folder_texts.below_root(language, folder_texts.folder_name(root)))
 
 
 @asynccontextmanager

@@ -9,10 +9,14 @@ import click
 from rumi.cli.asking import ask
 from rumi.cli.grouping import Listing
 from rumi.cli.printing import JSON, Styled, cut, echo, echo_json, local_time
-from rumi.cli.speaking import confirms_deletion, ntr, say, tr
+from rumi.cli.speaking import confirms_deletion, ntr, reader, say, tr
+from rumi.platform.markdown import fenced
 from rumi.platform.printable import flat
 
 _ask = partial(ask, "chats")
+
+_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+"""Colours of a diff's lines, by their first character."""
 
 SHOWN = 20
 """Default number of entries that `rumi chats show` prints."""
@@ -29,7 +33,7 @@ SHOWN = 20
     },
 )
 def command() -> None:
-    """List, show, search, export and delete chats and what was said in them."""
+    """List, show, search, export and delete chats and what was said in them; show what they changed."""
 
 
 @command.command("list")
@@ -115,11 +119,47 @@ def export(chat: str, as_json: bool) -> None:
             echo(f"\n## {tr('Session')} {session}")
         echo(f"\n**{who_said(entry)}** · {entry['time']}\n")
         text = _text(entry)
-        echo(_fenced(text) if entry["role"] == "tool" else text)
+        echo(fenced(text) if entry["role"] == "tool" else text)
     for shared in lists:
         echo(f"\n## {tr('List')} {shared['list']}\n")
         for item in shared["items"]:
             echo(f"- [{'x' if item['ticked'] else ' '}] {flat(item['text'])}")
+
+
+@command.command()
+@click.argument("chat")
+@click.argument("files", nargs=-1)
+@click.option("--stat", is_flag=True, help="Print only the names, each with a letter for what changed.")
+@click.option("--json", "as_json", is_flag=True, help="Print the changes and the diff as JSON.")
+def diff(chat: str, files: tuple[str, ...], stat: bool, as_json: bool) -> None:
+    """Print what CHAT changed in its folder and did not apply yet, or only FILES, as a unified diff.
+
+    A is a new file, D a deleted one, M a changed one, R a moved one, m one whose mode changed. It works
+    whether Rumi runs or not.
+    """
+    from rumi.platform.texts import folders as folder_texts
+    from rumi.platform.texts.bots import bot_left_out
+
+    found = page = _ask("diff", chat=chat, files=list(files))
+    while page["next"] and not stat:
+        page = _ask("diff", chat=chat, files=list(files), token=found["token"], after=page["next"])
+        found["lines"] += page["lines"]
+    if as_json:
+        echo_json({key: value for key, value in found.items() if key not in ("next", "token")}, indent=2)
+        return
+    if not found["files"]:
+        echo(folder_texts.unchanged(reader(), found["folder"]), err=True)
+    for path, reason in found["left_out"]:
+        echo(bot_left_out(reader(), path, reason), err=True)
+    conflicts = [one["path"] for one in found["files"] if one["conflict"]]
+    if conflicts:
+        echo(folder_texts.conflicts(reader(), conflicts, found["folder"]), err=True)
+    if stat:
+        for one in found["files"]:
+            echo(f"{one['letter']} {one['path']}")
+        return
+    for line in found["lines"]:
+        echo(Styled(line, fg=_COLOURS.get(line[:1])))
 
 
 @command.command()
@@ -164,10 +204,3 @@ def _text(entry: dict[str, Any]) -> str:
     """Return the text of one entry of a chat, with its tool calls."""
     calls = [f"→ {call['name']} {call['arguments']}" for call in entry["tool_calls"]]
     return "\n".join(part for part in (entry["text"], *calls) if part)
-
-
-def _fenced(text: str) -> str:
-    fence = "```"  # longer than every fence in the text, which must not end the block
-    while fence in text:
-        fence += "`"
-    return f"{fence}\n{text}\n{fence}"

@@ -51,21 +51,31 @@ class Reattaching(Protocol):
 
 @dataclass(slots=True)
 class Launch:
-    """The command's settings, and the daemon that the command started, if any, before its event loop ran."""
+    """The command's settings, and the daemon that the command started, if any, before its event loop ran.
+
+    `project` is the folder that the command was started in; None if it does not exist any more. `folder` is
+    the one that the chat shall work on; None if it has files of its own.
+    """
 
     chat: str
     flags: dict[str, str | None]
     home: "Home"
     loaded: "Loaded"
     language: "Language"
-    project: Path
+    project: Path | None = None
+    folder: Path | None = None
     starting_daemon: "StartingDaemon | None" = None
 
 
-def launch_daemon(chat_id: str, flags: dict[str, str | None]) -> Launch:
+def launch_daemon(
+    chat_id: str,
+    flags: dict[str, str | None],
+    place: "Callable[[Home, Loaded], tuple[str, Path | None]] | None" = None,
+) -> Launch:
     """Read the configuration, and start a daemon if none runs.
 
-    An idle daemon with different settings is ended first.
+    An idle daemon with different settings is ended first. `place` returns the chat, in place of `chat_id`,
+    and the folder that it shall work on; it may ask a person.
 
     Raises:
         RumiError: The chat id or the configuration is not valid.
@@ -80,9 +90,10 @@ def launch_daemon(chat_id: str, flags: dict[str, str | None]) -> Launch:
     BUILT_IN.check_chosen(chat_id)
     home = Home(home_from(os.environ)).make()
     loaded = load_settings(home.root, os.environ, flags)
+    chat, folder = (chat_id, None) if place is None else place(home, loaded)
     home = home.with_files(loaded.settings.store.workspaces)
     language = detect_language(loaded.settings.language, os.environ)
-    launch = Launch(chat_id, flags, home, loaded, language, Path.cwd())
+    launch = Launch(chat, flags, home, loaded, language, working_folder(), folder)
     yield_home(home, loaded.marks())
     if not home.lock_holder():
         import rumi.channels.attach.client  # noqa: F401  # before the fork: both processes need the module
@@ -92,6 +103,14 @@ def launch_daemon(chat_id: str, flags: dict[str, str | None]) -> Launch:
         with suppress(HomeLocked):  # another command was faster: this one attaches to its daemon
             launch.starting_daemon = fork_daemon(home, loaded, language)
     return launch
+
+
+def working_folder() -> Path | None:
+    """Return the real path of the folder that this command was started in; None if it was deleted."""
+    try:
+        return Path.cwd()
+    except OSError:
+        return None
 
 
 @asynccontextmanager

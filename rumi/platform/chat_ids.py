@@ -1,10 +1,13 @@
 """Chat ids: their syntax, the prefixes reserved for channels, and the owner of each chat."""
 
+import hashlib
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rumi.errors import UsageError
+from rumi.platform.unaccented import unaccented
 
 DEFAULT_CHAT = "cli"
 """The chat of `rumi chat` without `--chat`. It always exists."""
@@ -168,6 +171,18 @@ class ChatIds:
 
     def _of_channel(self, chat: str) -> ChannelPrefix | None:
         return next((prefix for prefix in self.prefixes if prefix.owns(chat)), None)
+
+
+def chat_of_folder(folder: str, ids: ChatIds) -> str:
+    """Return the id of the chat that works on a folder, made from its name and its real path.
+
+    `folder` is the real path, in which undecodable bytes are escaped as Python does.
+    """
+    name = re.sub(r"[^A-Za-z0-9]+", "-", unaccented(os.path.basename(folder))).strip("-")[:40].strip("-")
+    name = name or "folder"
+    if ids.owner_of(name) != LOCAL:
+        name = f"in-{name}"
+    return f"{name}-{hashlib.sha256(os.fsencode(folder)).hexdigest()[:8]}"
 
 
 def unknown_chat(chat: str) -> UsageError:

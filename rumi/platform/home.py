@@ -127,6 +127,11 @@ class Home:
         return self.files / ".undo" if self.files is not None else self.root / "undo"
 
     @property
+    def folders(self) -> Path:
+        """The folder with the state of chats that work on a folder of a person: the link and the changes."""
+        return self.root / "folders"
+
+    @property
     def state_db(self) -> Path:
         """The database with the inbox, the outbox and the history of chats."""
         return self.root / "state.db"

@@ -17,6 +17,7 @@ to another user.
 WRITTEN = (
     *(
         "workspace",
+        "folders",
         "tasks",
         "bots",
         "cache",

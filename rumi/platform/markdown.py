@@ -1,5 +1,6 @@
 """Markdown that shows text of strangers as it is."""
 
+import re
 from typing import Final
 
 _MARKS: Final = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_[]<>#|~"})
@@ -11,3 +12,10 @@ def plain(text: str, most_chars: int) -> str:
     if len(line) > most_chars:
         line = f"{line[: most_chars - 1]}…"
     return line.translate(_MARKS)
+
+
+def fenced(text: str, kind: str = "") -> str:
+    """Return a code block with the text, which cannot end it. `kind` is its language, such as `diff`."""
+    longest = max(map(len, re.findall("`{3,}", text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}{kind}\n{text}\n{fence}"

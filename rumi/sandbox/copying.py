@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rumi.platform.openat import FOLDER, READ, is_ordinary, opened
+from rumi.sandbox.project.tree import ProjectLimits, TooLarge
 from rumi.sandbox.workspace import MAX_DEPTH, measure
 
 _CHUNK_BYTES = 1 << 20
@@ -29,6 +30,9 @@ class CopySummary:
     files: int = 0
     left_out: int = 0
     keep_owners: bool = True
+    owner: tuple[int, int] | None = None
+    bounds: ProjectLimits | None = None
+    entries: int = 0
     _names: dict[tuple[int, int], Path] = field(default_factory=dict)
 
 
@@ -37,8 +41,17 @@ def size_of_files(folder: Path) -> int:
     return measure(folder, stop_after=_EVERYTHING).bytes
 
 
-def copy_files(source: Path, target: Path, *, keep_owners: bool = True) -> CopySummary:
+def copy_files(
+    source: Path,
+    target: Path,
+    *,
+    keep_owners: bool = True,
+    owner: tuple[int, int] | None = None,
+    bounds: ProjectLimits | None = None,
+) -> CopySummary:
     """Copy a folder into a new private one; preserve holes, links, times and, as root, owners.
+
+    As root, all copies belong to `owner` if it is given. Where the file system can, copies share blocks.
 
     Entries are copied in the order of their names, so that the same files make the same copy. A file that
     grows during the copy is copied up to its earlier size; one that vanishes is skipped. Left out are special
@@ -46,8 +59,9 @@ def copy_files(source: Path, target: Path, *, keep_owners: bool = True) -> CopyS
 
     Raises:
         OSError: The target cannot be written.
+        TooLarge: The folder has more than `bounds` allow.
     """
-    copied = CopySummary(keep_owners=keep_owners)
+    copied = CopySummary(keep_owners=keep_owners, owner=owner, bounds=bounds)
     os.mkdir(target, 0o700)
     try:
         top = os.open(source, FOLDER)
@@ -61,6 +75,9 @@ def copy_files(source: Path, target: Path, *, keep_owners: bool = True) -> CopyS
 
 def _copy_folder(folder: int, target: Path, copied: CopySummary, depth: int) -> None:
     for name in sorted(os.listdir(folder), key=os.fsencode):
+        copied.entries += 1
+        if copied.bounds is not None and copied.entries > copied.bounds.files:
+            raise TooLarge("files", copied.bounds.files)
         try:
             status = os.stat(name, dir_fd=folder, follow_symlinks=False)
             if stat.S_ISDIR(status.st_mode) and depth > 0:
@@ -80,7 +97,8 @@ def _copy_folder(folder: int, target: Path, copied: CopySummary, depth: int) -> 
                 raise
             copied.left_out += error.errno != errno.ENOENT  # a vanished file is not an omission
             continue
-        _copy_metadata(target / name, status, owner=copied.keep_owners)
+        owner = copied.owner or ((status.st_uid, status.st_gid) if copied.keep_owners else None)
+        _copy_metadata(target / name, status, owner)
 
 
 def _copy_file(folder: int, name: str, target: Path, copied: CopySummary) -> None:
@@ -94,7 +112,12 @@ def _copy_file(folder: int, name: str, target: Path, copied: CopySummary) -> Non
             return
         flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
         with opened(os.open(target, flags, 0o700 if status.st_mode & 0o100 else 0o600)) as copy:
-            copied.bytes += copy_data(source, copy, status.st_size)
+            if copied.bounds is not None and copied.bytes + status.st_blocks * 512 > copied.bounds.bytes:
+                raise TooLarge("bytes", copied.bounds.bytes)
+            if copied.bounds is not None and clone(source, copy):
+                copied.bytes += status.st_size
+            else:
+                copied.bytes += copy_data(source, copy, status.st_size)
     copied.files += 1
     if status.st_nlink > 1:
         copied._names[status.st_dev, status.st_ino] = target
@@ -142,9 +165,9 @@ def _copy_range(source: int, copy: int, start: int, end: int) -> int:
     return at - start
 
 
-def _copy_metadata(target: Path, status: os.stat_result, *, owner: bool) -> None:
+def _copy_metadata(target: Path, status: os.stat_result, owner: tuple[int, int] | None) -> None:
     """Set the owner, if permitted, and the time. Paths are safe: no other process writes to the copy."""
-    if owner and os.geteuid() == 0:
-        os.chown(target, status.st_uid, status.st_gid, follow_symlinks=False)
+    if owner is not None and os.geteuid() == 0:
+        os.chown(target, *owner, follow_symlinks=False)
     with contextlib.suppress(OSError):
         os.utime(target, ns=(status.st_mtime_ns, status.st_mtime_ns), follow_symlinks=False)

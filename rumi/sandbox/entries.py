@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from rumi.platform.openat import FOLDER, READ, opened
+from rumi.sandbox.folders.layer import OPAQUE, is_opaque, is_whiteout
 
 MAX_DEPTH: Final = 256
 MAX_PATH_BYTES: Final = 3_000
@@ -22,8 +23,11 @@ SETTLED_NS: Final = 50_000_000
 """Minimum age of a file whose times identify its version. File systems record times in steps of some
 milliseconds, so a younger file could change again without a change of its times."""
 
-Kind: TypeAlias = Literal["folder", "file", "link", "name", "pipe"]
-"""The kind of an entry. A `name` is another hard link to a file that is listed before it."""
+Kind: TypeAlias = Literal["folder", "opaque", "file", "link", "name", "pipe", "whiteout"]
+"""The kind of an entry. A `name` is another hard link to a file that is listed before it.
+
+In the upper layer of an overlay, a `whiteout` marks a deleted name, and an `opaque` folder hides the one beneath.
+"""
 
 Key: TypeAlias = tuple[int, ...]
 
@@ -107,8 +111,9 @@ class Walk:
             raise Unlistable("files")
         match stat.S_IFMT(status.st_mode):
             case stat.S_IFDIR:
-                self._entries.append(_entry(path, "folder", status))
                 with opened(os.open(name, FOLDER, dir_fd=folder)) as inner:
+                    kind: Kind = "opaque" if is_opaque(inner) else "folder"
+                    self._entries.append(_entry(path, kind, status))
                     self._walk(inner, f"{path}/", depth - 1)
             case stat.S_IFLNK:
                 self._entries.append(_entry(path, "link", status, os.readlink(name, dir_fd=folder)))
@@ -116,6 +121,8 @@ class Walk:
                 self._entries.append(_entry(path, "pipe", status))
             case stat.S_IFREG:
                 self._entries.append(self._file(folder, name, path))
+            case stat.S_IFCHR if is_whiteout(status):
+                self._entries.append(_entry(path, "whiteout", status))
             case _:  # a socket, whose process has ended with its command
                 pass
 
@@ -151,6 +158,11 @@ def make_entries(target: Path, entries: Iterable[Entry], fill: Callable[[Entry, 
         match entry.kind:
             case "folder":
                 path.mkdir(mode=0o700)
+            case "opaque":
+                path.mkdir(mode=0o700)
+                os.setxattr(path, OPAQUE, b"y")
+            case "whiteout":
+                os.mknod(path, stat.S_IFCHR, os.makedev(0, 0))
             case "link":
                 os.symlink(entry.content, path)
             case "name":
@@ -171,7 +183,7 @@ def finish_entries(target: Path, entries: Iterable[Entry], owner: tuple[int, int
             continue
         if os.geteuid() == 0:
             os.chown(path, entry.uid, entry.gid, follow_symlinks=False)
-        if entry.kind != "link":
+        if entry.kind not in ("link", "whiteout"):
             os.chmod(path, entry.mode)
         os.utime(path, ns=(entry.mtime_ns, entry.mtime_ns), follow_symlinks=False)
     if owner is not None and os.geteuid() == 0:

@@ -21,6 +21,8 @@ import trio
 from rumi.platform.home import workspaces_in
 from rumi.platform.openat import FOLDER, openat2, opened
 from rumi.sandbox.engine import SandboxError
+from rumi.sandbox.folders.linked import LinkedFolders
+from rumi.sandbox.folders.links import FolderFault
 from rumi.sandbox.identity import former_users
 from rumi.sandbox.workspace import MAX_DEPTH, WorkspaceError, prepare_workspace
 from rumi.texts import os_error
@@ -45,16 +47,39 @@ _NOT_OURS: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EX
 class Workspaces:
     """The workspaces of all chats, prepared for the user of their commands."""
 
-    def __init__(self, home: Path, user: tuple[int, int], folder: Path | None = None) -> None:
-        """Use the chats' folders in RUMI_HOME, or in `folder` if it is given."""
+    def __init__(
+        self,
+        home: Path,
+        user: tuple[int, int],
+        folder: Path | None = None,
+        folders: LinkedFolders | None = None,
+    ) -> None:
+        """Use the chats' folders in RUMI_HOME, or in `folder` if it is given; `folders` knows linked chats."""
         self._home = home
+        self._folders = folders
         self._folder = folder or workspaces_in(home)
         self._user = user
         self._threads = trio.CapacityLimiter(AT_ONCE)
 
     def path(self, chat_id: str) -> Path:
-        """Return the chat's folder, which may not exist yet."""
-        return self._folder / chat_id
+        """Return the folder that holds what the chat has written. It may not exist yet."""
+        return self._folder / chat_id if self._folders is None else self._folders.stored(chat_id)
+
+    def seen_at(self, path: Path) -> Path:
+        """Return the path at which commands' open files appear to be, for a folder from `path`."""
+        return path if self._folders is None else self._folders.seen_at(path)
+
+    async def refresh(self, chat_id: str) -> None:
+        """Show a linked chat what has changed in its folder. None of its commands may run."""
+        if self._folders is not None and self._folders.linked(chat_id) is not None:
+            folders = self._folders
+            await trio.to_thread.run_sync(folders.refresh, chat_id, limiter=self._threads)
+
+    async def record(self, chat_id: str) -> None:
+        """Record what a linked chat has changed in its folder."""
+        if self._folders is not None and self._folders.linked(chat_id) is not None:
+            folders = self._folders
+            await trio.to_thread.run_sync(folders.record, chat_id, limiter=self._threads)
 
     async def ready(self, chat_id: str) -> Path:
         """Create the chat's folder if it is missing, and make the sandbox's user the owner of its content.
@@ -67,6 +92,8 @@ class Workspaces:
             SandboxError: The folder cannot be created, or another process still uses it.
         """
         uid, gid = self._user
+        if self._folders is not None and self._folders.linked(chat_id) is not None:
+            return await self._linked_ready(self._folders, chat_id)
         try:
             path = prepare_workspace(self._home, chat_id, uid, gid, workspaces=self._folder)
             if (owner := path.lstat().st_uid) != uid:
@@ -75,6 +102,18 @@ class Workspaces:
         except WorkspaceError as error:
             raise SandboxError(error.message, error.advice) from error
         return path
+
+    async def _linked_ready(self, folders: LinkedFolders, chat_id: str) -> Path:
+        stored = folders.stored(chat_id)
+        try:
+            with contextlib.suppress(FileNotFoundError):
+                if os.geteuid() == 0 and (owner := stored.lstat().st_uid) != self._user[0]:
+                    former = await trio.to_thread.run_sync(former_users, self._home, limiter=self._threads)
+                    await trio.to_thread.run_sync(folders.close, chat_id, limiter=self._threads)
+                    await self._take_over(stored, former | {owner})
+            return await trio.to_thread.run_sync(folders.ready, chat_id, limiter=self._threads)
+        except FolderFault as error:
+            raise SandboxError(error.message, error.advice) from error
 
     async def _take_over(self, path: Path, former: Collection[int]) -> None:
         in_thread = partial(trio.to_thread.run_sync, limiter=self._threads, abandon_on_cancel=True)

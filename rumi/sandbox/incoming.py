@@ -66,6 +66,7 @@ def put_file(
     checkpoint: Callable[[], None] = lambda: None,
     below: str = "",
     reuse: bool = False,
+    counted: Path | None = None,
 ) -> str:
     """Copy `source`, from its beginning, to a new file of the workspace; return the file's name.
 
@@ -74,13 +75,14 @@ def put_file(
     to the sandbox's `user` (uid and gid), and only that user may read it. `checkpoint` is called for every
     chunk, and once more directly before the file gets its name; its exception ends the copying and leaves
     nothing of the file. With `below`, the file is stored in that folder of the workspace, which is created if
-    it is missing.
+    it is missing. `counted` is the folder whose files count to the limits, by default the workspace.
 
     Raises:
         WorkspaceError: `source` has more than `max_bytes`, the workspace would exceed `limits`, or the file
             cannot be written.
     """
     safe = safe_name(name)
+    free_bytes = _free_bytes(counted or workspace, safe, limits)
     try:
         if reuse and (known := _known(workspace, below, safe, source, user)):
             return known
@@ -110,6 +112,7 @@ def place_file(
     limits: SandboxLimits,
     max_bytes: int,
     checkpoint: Callable[[], None] = lambda: None,
+    counted: Path | None = None,
 ) -> PlacedFile:
     """Copy `source`, from its beginning, to a path of the workspace; create missing folders.
 
@@ -122,7 +125,7 @@ def place_file(
     """
     steps, name = _split(path)
     told = shown(path)
-    free_bytes = _free_bytes(workspace, told, limits)
+    free_bytes = _free_bytes(counted or workspace, told, limits)
     made: list[tuple[int, str]] = []
     done = False
     with contextlib.ExitStack() as stack:

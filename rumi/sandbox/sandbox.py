@@ -116,6 +116,7 @@ class Sandbox(Actor[SandboxMessage]):
         self._chat_id = chat_id
         self._workspaces = workspaces
         self._workspace = workspaces.path(chat_id)
+        """The folder whose files count to the chat's limits."""
         self._limits = limits
         self._registry = registry
         self._measure = measure
@@ -132,6 +133,8 @@ class Sandbox(Actor[SandboxMessage]):
         meanwhile would be ended too."""
         self._making = False
         self._beats = False
+        self._fresh = False
+        """True once the folder of a linked chat has been looked at again in this turn."""
 
     @answers(Prepare)
     async def prepare(self, message: Prepare) -> None:
@@ -151,6 +154,9 @@ class Sandbox(Actor[SandboxMessage]):
         async with self._foreground, self._changing:
             with self._refusing():
                 await self._end_all()
+            if self._fresh:
+                self._fresh = False
+                await self._workspaces.record(self._chat_id)
 
     @contextmanager
     def _refusing(self) -> Iterator[None]:
@@ -191,13 +197,13 @@ class Sandbox(Actor[SandboxMessage]):
                 self._making = False
 
     async def _make(self) -> Container:
-        await self._workspaces.ready(self._chat_id)
+        workspace = await self._workspaces.ready(self._chat_id)
         # Until the reply arrives, a container may exist whose id is not known. If the ask is cancelled, this
         # flag makes the end of the turn, or `stopped`, have that container removed.
         self._leaving = True
         # At the time limit the ask is cancelled, and the registry then removes the container.
         with trio.move_on_after(MAKE_S):
-            made = await self._registry.ask(Make(self._chat_id, self._workspace))
+            made = await self._registry.ask(Make(self._chat_id, workspace))
             self._container, self._leaving = made, False
             self._ids[self._chat_id] = made.container_id
             if isinstance(made, Leased) and made.lease is not None and not self._beats:
@@ -228,6 +234,11 @@ class Sandbox(Actor[SandboxMessage]):
             return await self._run_here(message)
 
     async def _run_here(self, message: RunCommand) -> CommandResult:
+        if not self._fresh:
+            async with self._changing:
+                if not self._courses:
+                    self._fresh = True
+                    await self._workspaces.refresh(self._chat_id)
         container = await self._ready()
         if message.command.background and not container.concurrent:
             raise SandboxError("This sandbox runs one command at a time, so none in the background.")

@@ -1,5 +1,6 @@
 """The sandboxes of all chats: the interface that chats and tools call, and the actors that implement it."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -16,6 +17,7 @@ from actors import (
 )
 from rumi.platform.home import workspaces_in
 from rumi.sandbox import workspace
+from rumi.sandbox.chat_files import ChatFiles
 from rumi.sandbox.disk import Disk, DiskWatch
 from rumi.sandbox.engine import Command, CommandResult, Engine, EngineKind, SandboxError, SandboxLimits
 from rumi.sandbox.handover import Workspaces
@@ -71,6 +73,10 @@ class Sandboxes:
     def workspace(self, chat_id: str) -> Path:
         """Return the chat's folder on this machine (/workspace inside); the first command creates it."""
         return self._workspaces.path(chat_id)
+
+    def runs(self, chat_id: str) -> bool:
+        """Return True if a command of the chat runs."""
+        return bool(self._running.get(chat_id))
 
     def container_id(self, chat_id: str) -> str:
         """Return the id of the chat's container, or "" if it has none."""
@@ -163,19 +169,20 @@ def add_sandboxes(
     measure: Measure | None = None,
     disk: Disk | None = None,
     folder: Path | None = None,
+    files: ChatFiles | None = None,
 ) -> Sandboxes:
     """Add the container registry, the disk watch and the chats' sandboxes to the actor tree, in this order.
 
     `measure` is the function that measures a workspace; by default a worker thread walks through it. `disk`
     is the function that reports the free space; by default it uses the workspaces' file system and the
-    reserve from `limits`. The chats' folders are in RUMI_HOME, or in `folder` if it is given. The caller
-    closes the engine after the tree has ended.
+    reserve from `limits`. The chats' folders are in RUMI_HOME, or in `folder` if it is given; `files` knows the
+    chats that are linked to other folders. The caller closes the engine after the tree has ended.
     """
     # The order matters at the stop, which is in reverse: the sandboxes need the registry to remove their
     # containers, so the registry must stop after them.
     ids: dict[str, str] = {}
-    workspaces = Workspaces(home, engine.user, folder)
-    measuring = measure or measure_in_threads(limits)
+    workspaces = Workspaces(home, engine.user, folder, None if files is None else files.folders)
+    measuring = measure or measure_in_threads(limits, workspaces.seen_at)
     watched_disk = disk or Disk(folder or workspaces_in(home), limits.reserve_bytes)
     registry: ActorRef[RegistryMessage] = parent.add(
         ChildSpec(
@@ -201,14 +208,17 @@ def add_sandboxes(
     return Sandboxes(engine, children, registry, workspaces, ids)
 
 
-def measure_in_threads(limits: SandboxLimits) -> Measure:
-    """Return a function that measures workspaces in worker threads, with a separate limit on their number."""
+def measure_in_threads(limits: SandboxLimits, seen_at: Callable[[Path], Path] = lambda path: path) -> Measure:
+    """Return a function that measures workspaces in worker threads, with a separate limit on their number.
+
+    `seen_at` returns the path at which the commands' open files of a workspace appear to be.
+    """
     limiter = trio.CapacityLimiter(MEASURED_AT_ONCE)
     # Counting up to twice the limit is enough to see that it is exceeded, and whether it still grows.
     stop_after = 2 * limits.workspace_files + 1000
 
     def look(path: Path, processes: Processes) -> Use:
-        held = nameless(processes(), path)
+        held = nameless(processes(), seen_at(path))
         use = workspace.measure(path, stop_after=stop_after)
         return replace(
             use, bytes=use.bytes + held.bytes, files=use.files + held.files, hidden=use.hidden or held.hidden

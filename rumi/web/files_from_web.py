@@ -8,10 +8,10 @@ from typing import BinaryIO, Final
 
 from rumi.platform.spooled_file import SpooledFile, check_cancelled
 from rumi.platform.threads import Offload
+from rumi.sandbox.chat_files import ChatFiles
 from rumi.sandbox.disk import free_on
 from rumi.sandbox.engine import SandboxLimits
 from rumi.sandbox.incoming import PlacedFile, check_path, place_file, room_for
-from rumi.sandbox.workspace import prepare_workspace
 from rumi.web.messages import Saved
 from rumi.web.tree import Web
 
@@ -27,7 +27,7 @@ class FilesFromWeb:
     """
 
     web: Web
-    workspaces: Path
+    files: ChatFiles
     user: tuple[int, int]
     limits: SandboxLimits
     max_mb: int
@@ -63,19 +63,16 @@ class FilesFromWeb:
 
     def _room(self, chat: str, path: str) -> int:
         """Return how many bytes may arrive: for a moment, the file is in `spool` and in the workspace."""
-        workspace = self._workspace(chat)
+        workspace = self.files.ready(chat)
         free = free_on(self.spool, self.limits.reserve_bytes)
         spare = int(free.bytes - free.reserve_bytes)
         if self.spool.stat().st_dev == workspace.stat().st_dev:
             spare //= 2
-        return max(0, min(room_for(workspace, path, self.limits), spare))
-
-    def _workspace(self, chat: str) -> Path:
-        return prepare_workspace(self.workspaces, chat, *self.user, workspaces=self.workspaces)
+        return max(0, min(room_for(self.files.stored(chat), path, self.limits), spare))
 
     def _place(self, chat: str, path: str, suggested: str, file: BinaryIO) -> PlacedFile:
         return place_file(
-            self._workspace(chat),
+            self.files.ready(chat),
             path,
             file,
             suggested=suggested,
@@ -83,4 +80,5 @@ class FilesFromWeb:
             limits=self.limits,
             max_bytes=self.max_mb * _MEGA,
             checkpoint=check_cancelled,
+            counted=self.files.stored(chat),
         )

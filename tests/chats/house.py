@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import trio
 
@@ -19,6 +19,8 @@ from rumi.chats.budgets.meter import Budgets, Ledger, Rules
 from rumi.chats.context import ChatContext
 from rumi.chats.events import ChatEvent
 from rumi.chats.fact_extraction import add_fact_extraction
+from rumi.chats.folder_changes import FolderCommands
+from rumi.chats.folders import ChatFolders
 from rumi.chats.hub import Hub, HubSubscription
 from rumi.chats.hub import reply_to as next_reply
 from rumi.chats.inbox import Inbox, add_chats
@@ -45,10 +47,12 @@ from rumi.platform.config.schema import (
     SessionSection,
     Settings,
     TasksSection,
+    TerminalSection,
 )
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.redact import Redactor
 from rumi.platform.threads import Offload
+from rumi.sandbox.chat_files import ChatFiles
 from rumi.sandbox.engine import Command, CommandResult, Output
 from rumi.store.journal.actor import Journal
 from rumi.store.journal.inbox import open_chats
@@ -231,6 +235,8 @@ async def house(
     people: People | None = None,
     serves: Callable[[str], bool] = lambda place: True,
     sources: Callable[[MemorySandboxes, Path, Offload], WatchSources] | None = None,
+    folders: ChatFolders | None = None,
+    apply: Literal["ask", "auto"] = "ask",
     **more: Any,
 ) -> AsyncIterator[House]:
     """Start a house on a folder; leaving it is an orderly stop. The journal stays in the folder.
@@ -286,6 +292,7 @@ async def house(
         session=SessionSection(ttl_s=session_ttl_s, history_messages=history_messages),
         chat=chat_section or queueing(max_queued),
         tasks=tasks_section,
+        terminal=TerminalSection(apply=apply),
     )
     context = ChatContext(
         model_for=model_for or own,
@@ -296,7 +303,7 @@ async def house(
         now=now,
         **{"bring": Channel().bring, **more},
     )
-    workspaces = ChatWorkspaces(path / "workspace", offload)
+    workspaces = ChatWorkspaces(ChatFiles(path / "workspace"), offload)
     publisher = Publisher(hub, audit, pending, now, containers.container_id)
     fact_extraction = add_fact_extraction(root, journal, context, **learning)
     task_services = TaskServices(
@@ -365,7 +372,10 @@ async def house(
         noticed=noticed,
         propose_zone=zones.propose,
         undo=undo,
+        folders=folders,
     )
+    if folders is not None:
+        handlers["folders"] = FolderCommands(folders)
     inbox = add_chats(root, services, whole_status=whole_status)
     everything = Everything(inbox, tasks, BUILT_IN, pauses or {})
     handlers["everything"] = everything

@@ -14,10 +14,10 @@ from rumi.memory.rows import remember_fact
 from rumi.platform.config.cascade import load_settings
 from rumi.platform.home import Home
 from rumi.platform.threads import Threads
+from rumi.sandbox.project.tree import ProjectLimits
 from rumi.store.journal.records import IterationRecord, TaskRecord
 from rumi.store.journal.tasks import add_task, end_iteration, end_task
 from rumi.tasks.bots.files import BotFiles
-from rumi.tasks.bots.project.tree import ProjectLimits
 from rumi.tasks.research.sources import Sources
 from tests.chats.house import reply_to
 from tests.conftest import ROOT

@@ -126,6 +126,8 @@ def may_do(
             return rights.changes_files or not group
         case "new" | "reset" | "undo":
             return rights.changes_files or not (group or rest)
+        case "diff" | "apply" | "discard":
+            return rights.changes_files
         case "voice":
             return not (group and rest) or rights.changes_files
         case "memory":

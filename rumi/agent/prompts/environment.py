@@ -68,6 +68,11 @@ def environment_block(noted: Environment, facts: Sequence[str], seen: Overview, 
     return "\n".join(["<environment>", *first, *changed, "</environment>"]) if changed else ""
 
 
+def folder_fact(folder: str) -> str:
+    """Return the line about the user's folder that the chat works on."""
+    return f"project: /workspace is the user's folder {_name(folder)}; changes wait for the user's /apply"
+
+
 def instruction_blocks(
     noted: Environment, files: Sequence[InstructionFile], *, files_tainted: bool, max_chars: int
 ) -> tuple[tuple[str, ...], bool]:

@@ -50,7 +50,7 @@ class SendFile(Tool):
 
     def __init__(
         self,
-        workspace: Path,
+        workspace: Callable[[], Path],
         send: Callable[[str, bytes], Awaitable[None]],
         offload: Offload,
         *,
@@ -58,7 +58,7 @@ class SendFile(Tool):
         max_bytes: int = MAX_FILE_BYTES,
         shows: bool = False,
     ) -> None:
-        """Bind the tool to a workspace.
+        """Bind the tool to the folder that `workspace` returns; it is called in a worker thread.
 
         With `shows`, the tool's result shows the file; this is for channels whose users can see all files of
         the chat anyway. `in_memory` limits the number of files that all chats together hold in memory.
@@ -96,7 +96,7 @@ class SendFile(Tool):
         try:
             # Held until the file is sent, because its content stays in memory until then.
             async with self._in_memory:
-                content = await self._offload(lambda: _read(self._workspace, relative, self._max_bytes))
+                content = await self._offload(lambda: _read(self._workspace(), relative, self._max_bytes))
                 await self._send(name, content)
         except RumiError as error:
             return ToolResult(

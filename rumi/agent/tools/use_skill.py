@@ -54,7 +54,7 @@ class UseSkill(Tool):
     returns True if the chat's files may contain untrusted content, which a skill's code may read. `touches`
     is called before the code runs, and each time the code has read untrusted content, because the code may
     write that content to the chat's files. `brings` is called before the code runs if the code itself may
-    fetch untrusted content and write it to the files. `prepares` creates the folder `workspace`.
+    fetch untrusted content and write it to the files. `prepares` creates the folder `workspace`, or returns the one to use instead.
     """
 
     spec = SPEC
@@ -74,7 +74,7 @@ class UseSkill(Tool):
         touches: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint,
         brings: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint,
         project: Callable[[], str] = lambda: "",
-        prepares: Callable[[], Awaitable[object]] = trio.lowlevel.checkpoint,
+        prepares: Callable[[], Awaitable[Path | None]] = trio.lowlevel.checkpoint,
     ) -> None:
         self._ask = ask
         self._runner = runner
@@ -165,8 +165,8 @@ class UseSkill(Tool):
                 await self._touches()
             return CallReply(result.ok, result.content, result.exit_code)
 
-        job = SkillRun(skill, skill_input, self._chat, self._workspace, self._language())
-        await self._prepares()
+        workspace = await self._prepares() or self._workspace
+        job = SkillRun(skill, skill_input, self._chat, workspace, self._language())
         await self._touches()
         if not owns:
             await self._brings()

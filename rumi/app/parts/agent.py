@@ -3,6 +3,7 @@
 import time
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from rumi.agent.mcp.servers import ForChat, McpServers
 from rumi.agent.prompts.prompts import Prompts
@@ -30,7 +31,6 @@ from rumi.models.settings import model_settings_of, models_with_pictures
 from rumi.platform.config.providers import OFFLINE
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.threads import Threads
-from rumi.sandbox.workspace import prepare_workspace
 from rumi.web.files_from_web import FilesFromWeb
 from rumi.web.readers.files.viewer import Seen, Viewer
 
@@ -72,16 +72,15 @@ def add_agent(
     )
     viewer, threads = sandbox.viewer, Threads()
 
-    async def prepare(chat: str) -> object:
+    async def prepare(chat: str) -> Path:
         """Create a chat's folder, which otherwise its first command creates."""
-        user, workspaces = inputs.engine.user, home.workspaces
-        return await threads(partial(prepare_workspace, home.root, chat, *user, workspaces=workspaces))
+        return await threads(partial(inputs.files.ready, chat))
 
     toolbox = Toolbox(
         web=models.web,
         files_from_web=FilesFromWeb(
             models.web,
-            home.workspaces,
+            inputs.files,
             inputs.engine.user,
             inputs.limits,
             settings.session.file_mb,

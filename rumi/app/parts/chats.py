@@ -15,7 +15,9 @@ from rumi.app.parts.store import StorePart
 from rumi.app.parts.tasks import TasksPart
 from rumi.app.recall_calls import RecallCommands
 from rumi.app.stop_all import Everything
+from rumi.chats.folder_changes import FolderCommands
 from rumi.chats.inbox import Inbox, add_chats
+from rumi.chats.linked_folders import SandboxFolders
 from rumi.chats.lists.commands import ListCommands
 from rumi.chats.people.chat_commands import PeopleCommands
 from rumi.chats.recorder.recorder import Recorder
@@ -39,6 +41,7 @@ class ChatsPart:
 
     inbox: Inbox
     services: ChatServices
+    folders: SandboxFolders
     budgets: BudgetCommands
     everything: Everything
     forgetting: Forgetting
@@ -59,7 +62,10 @@ def add_all_chats(
     """Add the cleanup after undo, the recovery of open messages, the chats, and the clock of schedules."""
     home, ids, settings, workers = inputs.home, inputs.ids, inputs.loaded.settings, inputs.workers
     money = BudgetCommands(store.budgets, store.ledger, ids, audit, models.people)
-    undo = Undo(Snapshots(home, settings.undo), Threads(2), tasks.tasks.stop_all)
+    undo = Undo(Snapshots(home, settings.undo, files=inputs.files), Threads(2), tasks.tasks.stop_all)
+    folders = SandboxFolders(
+        inputs.files.folders, sandbox.sandboxes.stop, sandbox.sandboxes.runs, undo.snapshots, Threads(2)
+    )
     recorder = Recorder(
         home.root,
         inputs.redactor,
@@ -121,7 +127,9 @@ def add_all_chats(
         undo=undo,
         recorder=recorder,
         speech=speech,
+        folders=folders,
     )
+    handlers["folders"] = FolderCommands(folders)
     inbox = inputs.ports.inbox.bind(
         add_chats(
             inputs.root,
@@ -150,4 +158,4 @@ def add_all_chats(
     handlers |= {"everything": everything, "forgetting": forgetting}
     # Below the chats, which have registered by then what earlier processes left.
     inputs.root.add(ChildSpec("schedules", lambda: ScheduleClock(tasks.schedules)))
-    return ChatsPart(inbox, services, money, everything, forgetting)
+    return ChatsPart(inbox, services, folders, money, everything, forgetting)

@@ -143,7 +143,7 @@ def _calls(
         ProcessCalls(status, chats.inbox, ids, inputs.language, chats.everything),
         RecallCommands(store.recall, ids, time.time, tasks.schedules.zone_of),
         MemoryCalls(store.memory, ids, agent.fact_extraction.extract_for_owner, chats.forgetting.forget),
-        ChatCalls(store.journal.ask, chats.inbox.chats.delete, ids),
+        ChatCalls(store.journal.ask, chats.inbox.chats.delete, ids, chats.folders),
         TaskCalls(tasks.tasks, ids),
         UsageCalls(store.budgets, ids, chats.budgets.written),
         ScheduleCalls(tasks.schedules, ids),

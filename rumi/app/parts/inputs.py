@@ -17,6 +17,7 @@ from rumi.platform.config.groups import Groups
 from rumi.platform.config.schema import GroupSection
 from rumi.platform.home import Home
 from rumi.platform.redact import Redactor
+from rumi.sandbox.chat_files import ChatFiles
 from rumi.sandbox.engine import Engine, SandboxLimits
 from rumi.tasks.bots.bots import Bots
 from rumi.tasks.schedules.schedules import Schedules
@@ -80,6 +81,7 @@ class TreeInputs:
     workers: SingleProcess
     limits: SandboxLimits
     uploads: LocalUploads
+    files: ChatFiles
     notes: Sequence[str] = ()
     full: bool = False
     service: bool = False

@@ -35,7 +35,9 @@ class SandboxPart:
 def add_sandbox(inputs: TreeInputs, store: StorePart) -> SandboxPart:
     """Add the registry of containers and the sandboxes."""
     home, limits, settings = inputs.home, inputs.limits, inputs.loaded.settings
-    sandboxes = add_sandboxes(inputs.root, inputs.engine, limits, home.root, folder=home.workspaces)
+    sandboxes = add_sandboxes(
+        inputs.root, inputs.engine, limits, home.root, folder=home.workspaces, files=inputs.files
+    )
     selection, engine = selection_of(inputs.loaded), inputs.engine
     # A package may have a program of its name, such as pytest, and a prompt lists packages as programs.
     strict = CommandPolicy(
@@ -48,7 +50,7 @@ def add_sandbox(inputs: TreeInputs, store: StorePart) -> SandboxPart:
         sandboxes,
         _workspaces(inputs, store.journal.ask),
         Viewer(
-            home.workspaces,
+            inputs.files,
             inputs.engine.user,
             limits,
             view_limits,
@@ -67,8 +69,8 @@ def _workspaces(inputs: TreeInputs, ask: AskJournal) -> ChatWorkspaces:
     """
     home, limits, ownership = inputs.home, inputs.limits, inputs.workers.ownership
     if ownership is None or inputs.loaded.settings.store.workspaces is not None:
-        return ChatWorkspaces(home.workspaces, Threads())
+        return ChatWorkspaces(inputs.files, Threads())
     pack_limits = PackLimits(limits.workspace_bytes, limits.workspace_files)
     threads = Threads(CARRIED_AT_ONCE)
     carrier = WorkspaceCarrier(home.workspaces, inputs.engine.user, JournalPieces(ask), threads, pack_limits)
-    return ChatWorkspaces(home.workspaces, Threads(), CarriedFiles(carrier, ownership))
+    return ChatWorkspaces(inputs.files, Threads(), CarriedFiles(carrier, ownership))

@@ -12,12 +12,12 @@ from rumi.app.parts.store import StorePart
 from rumi.chats.services import NotCarried
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.threads import Threads
+from rumi.sandbox.project.tree import ProjectLimits
 from rumi.store.journal.records import Incoming
 from rumi.tasks.bots.bots import Bots
 from rumi.tasks.bots.fetching import FetchedSkills
 from rumi.tasks.bots.files import BotFiles
 from rumi.tasks.bots.kind import BotKind
-from rumi.tasks.bots.project.tree import ProjectLimits
 from rumi.tasks.kinds import TaskKind
 from rumi.tasks.research.kinds import RepositoryKind, WebKind
 from rumi.tasks.research.repository.cache import RepositoryCache
@@ -123,7 +123,7 @@ def add_tasks(
                     sandbox.sandboxes.run,
                     lambda chat: sandbox.strict if inputs.ids.may_be_group(chat) else sandbox.chosen,
                     # Files that are carried from worker to worker may not be here when a check reads them.
-                    workspaces.folder if isinstance(workspaces.carry, NotCarried) else None,
+                    workspaces.files if isinstance(workspaces.carry, NotCarried) else None,
                     workspaces.offload,
                 ),
             )

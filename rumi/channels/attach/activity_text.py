@@ -57,7 +57,7 @@ def _chat(item: Item, language: Language) -> str:
     metrics = item["figures"]
     if "job" not in metrics:
         history = f"{metrics['history']} " + gettext(language, "in the history")
-        parts = [gettext(language, "idle"), history]
+        parts = [gettext(language, "idle"), history, *filter(None, [metrics.get("folder")])]
         return " · ".join([*parts, metrics["container"]] if metrics["container"] else parts)
     behind = gettext(language, "queued")
     queued = f"{metrics['queued']} {behind} · " if metrics.get("queued") else ""

@@ -56,6 +56,8 @@ class OpenRequest:
     messages are untrusted, and are never taken as commands or confirmations. `marks` are fingerprints of the
     client's settings and keys; the daemon returns the names of those that differ. `project` is the absolute
     path of the folder whose skills apply to the client's messages. `tz` is the variable `TZ` of the client.
+    `folder` is the real path of the folder that the chat shall work on, percent-encoded as in a URL, because
+    a path may have any bytes; if it is empty, the chat stays as it is.
     """
 
     chat: str
@@ -71,6 +73,7 @@ class OpenRequest:
     tainted: bool = False
     tz: str = ""
     resume: int = 0
+    folder: str = ""
 
 
 class _RemoteEvents:
@@ -105,7 +108,9 @@ class RemoteChat:
 
     `model` is used for the messages that are sent. `engine` is the sandbox engine of the other process.
     `notes` are sentences for the user. `differing_settings` are the settings and keys that differ between the
-    two processes. `moved` is True if another worker serves the chat now.
+    two processes. `moved` is True if another worker serves the chat now. `files` says where the chat's files
+    are, for people. `linked` is True if that is a folder of the user that it works on; `applies` is True if
+    changes to it need no `/apply`.
     """
 
     def __init__(
@@ -126,6 +131,9 @@ class RemoteChat:
         self.notes = tuple(map(str, opened.get("notes", ())))
         self.differing_settings = tuple(map(str, opened.get("other", ())))
         self.service = bool(opened.get("service"))
+        self.files = str(opened.get("files", ""))
+        self.linked = bool(opened.get("linked"))
+        self.applies = bool(opened.get("applies"))
         self._final = self.service
         self.moved = False
         self._ended = False

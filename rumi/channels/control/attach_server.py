@@ -2,13 +2,16 @@
 
 import logging
 import math
+import os
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
 import trio
 
@@ -26,8 +29,8 @@ from rumi.chats.hub import Hub, HubSubscription
 from rumi.chats.inbox import Inbox
 from rumi.chats.local import LocalChat
 from rumi.chats.publishing import PendingMessages
-from rumi.errors import NotServed, NotTaken, RumiError, answer_of
-from rumi.platform.caller import Caller, ControlCall
+from rumi.errors import NotServed, NotTaken, RumiError, UsageError, answer_of
+from rumi.platform.caller import Caller, ControlCall, NotAllowed
 from rumi.platform.calls import CHAT, answer, call
 from rumi.platform.chat_ids import ChatIds
 from rumi.platform.texts import replies as reply_texts
@@ -334,6 +337,7 @@ class AttachServer:
                 "service": about.service,
                 "notes": notes,
                 "other": client.differing_settings,
+                **self._inbox.chats.whereabouts(client.chat.chat),
             }
             await wire.send({"opened": opened})
             async with trio.open_nursery() as nursery:
@@ -434,6 +438,8 @@ class AttachServer:
         if not self._accepting:
             raise _ShuttingDown
         chat = caller.chat_in(self._ids.check_chosen(opening.chat), self._ids.owner_of)
+        if opening.folder:
+            await self._link(caller, opening, chat, elsewhere=passed or bool(away))
         # A forwarded client has the settings of its own worker's home, which may differ from these.
         model, other = (
             self._model_for(opening),
@@ -487,6 +493,27 @@ class AttachServer:
         self._left_chats.discard(chat)
         self._notify_changed()
         return client
+
+    async def _link(self, caller: Caller, opening: OpenRequest, chat: str, *, elsewhere: bool) -> None:
+        """Let the chat work on the folder that the request names.
+
+        Raises:
+            NotAllowed: the caller is not the owner's terminal: only a person there chooses a folder.
+            RumiError: the folder is refused, or the chat has other files.
+        """
+        caller.check_all()
+        if caller.channel != TERMINAL or opening.tainted:
+            raise NotAllowed
+        if elsewhere:
+            raise RumiError(
+                "The worker that serves the chat {chat} runs elsewhere, and does not see this folder.",
+                "Start with: rumi --own",
+                chat=chat,
+            )
+        folder = Path(os.fsdecode(unquote_to_bytes(opening.folder)))
+        if not folder.is_absolute() or "\0" in str(folder):
+            raise UsageError("The path of the folder is not absolute.")
+        await self._inbox.chats.link(chat, folder)
 
     def _model_for(self, opening: OpenRequest) -> str | None:
         """Return the requested model's name as used in messages; None if the model cannot be used.

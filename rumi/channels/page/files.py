@@ -51,8 +51,8 @@ class Files:
 
     async def list(self, talk: Talk, folder: str) -> Response:
         """Respond with the entries of a workspace folder. Omits the folder that contains scaled pictures."""
-        where = self._page.workspaces / talk.chat.chat
-        found, left_out = await self._offload(partial(listing, where, folder[:MOST_NAME]))
+        chat, below = talk.chat.chat, folder[:MOST_NAME]
+        found, left_out = await self._offload(lambda: listing(self._page.files.shown(chat), below))
         shown = [asdict(file) for file in found if folder or file.name != PICTURES_FOLDER]
         return JSONResponse({"files": shown, "left_out": left_out})
 
@@ -73,8 +73,8 @@ class Files:
         return await self._answer(talk, path, picture=True)
 
     async def _answer(self, talk: Talk, path: str, *, picture: bool) -> Response:
-        where = self._page.workspaces / talk.chat.chat
-        file = await self._offload(partial(open_beneath, where, path[:MOST_NAME]))
+        chat, name = talk.chat.chat, path[:MOST_NAME]
+        file = await self._offload(lambda: open_beneath(self._page.files.shown(chat), name))
         try:
             size, kind = await self._offload(partial(_kind_of, file))
             if picture and (not kind or size > MOST_PICTURE_BYTES):

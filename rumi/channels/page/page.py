@@ -47,9 +47,11 @@ class PageChannel(PageState, Channel):
     @override
     def open(self, process: Process) -> AbstractAsyncContextManager[None]:
         """Read settings and paths from the process; the page has no connections of its own."""
-        self.workspaces = process.home.workspaces
+        self.files = process.files
         session = process.loaded.settings.session
-        self.uploads = LocalUploads(process.home, process.user, process.limits, session.file_mb)
+        self.uploads = LocalUploads(
+            process.home, process.files, process.user, process.limits, session.file_mb
+        )
         return super().open(process)
 
     @override

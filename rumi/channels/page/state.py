@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Final, Protocol
 
 import trio
@@ -23,6 +22,7 @@ from rumi.chats.inbox import Inbox
 from rumi.chats.local import LocalChat
 from rumi.platform.chat_ids import DEFAULT_CHAT
 from rumi.platform.threads import Threads
+from rumi.sandbox.chat_files import ChatFiles
 from rumi.store.journal.history import MOST_ENTRY
 from rumi.store.journal.reading import list_chats, search_history
 from rumi.store.journal.records import StoredChat, StoredEntry
@@ -65,7 +65,7 @@ class PageState:
 
     board: Board
     uploads: LocalUploads
-    workspaces: Path
+    files: ChatFiles
     inbox: Inbox
     journal: ActorRef[JournalMessage]
 

@@ -353,6 +353,8 @@ class Transcript:
         if entry.state == "running":  # the event of its end was missed
             self._finish(entry, "", reply.text)
         entry.delivery = reply.delivery
+        if reply.note:
+            entry.parts.append({"kind": "note", "text": reply.note})
         self._changed(entry)
 
     def _reply(self, reply: Replied, at: float) -> None:

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from math import inf
-from pathlib import Path
 from random import Random
 from typing import Final
 
@@ -52,12 +51,11 @@ from rumi.platform.chat_ids import TELEGRAM
 from rumi.platform.config.groups import Groups
 from rumi.platform.config.people import listed
 from rumi.platform.config.schema import TelegramBotSection, VoiceSection
-from rumi.platform.home import Home
 from rumi.platform.texts import telegram as telegram_texts
 from rumi.platform.texts import voice as voice_texts
 from rumi.platform.texts.translation import error_text
 from rumi.platform.threads import Threads
-from rumi.sandbox.workspace import prepare_workspace
+from rumi.sandbox.chat_files import ChatFiles
 from rumi.store.journal.inbox import MOST_MOVED, moved_groups
 from rumi.store.journal.records import Attachment
 from rumi.store.journal.schedules import zone_of
@@ -117,7 +115,7 @@ class Telegram(Channel):
         self._bot: Bot
         self._who: Who
         self._files: TelegramFiles
-        self._workspaces: Path
+        self._workspaces: ChatFiles
         self._voice: bool
         self._speaker: Speaks | None = None
         self._speech_chars = VoiceSection().speech_chars
@@ -161,16 +159,13 @@ class Telegram(Channel):
         groups = Groups(settings.groups)
         who = Who(frozenset(people), admins, settings.language, process.language, groups)
 
-        def workspace(chat: str) -> Path:
-            return prepare_workspace(home.root, chat, *process.user)
-
         async with open_bot(token.reveal(), secrets.telegram_base_url, variable=self._variable) as bot:
             transcriber = None if process.media is None else process.media.transcriber
             speaker = None if process.media is None else process.media.speaker
             self._speech_chars = settings.voice.speech_chars
             files = TelegramFiles(
                 bot,
-                workspace=workspace,
+                workspace=process.files.ready,
                 user=process.user,
                 limits=process.limits,
                 spool=home.run,
@@ -178,7 +173,8 @@ class Telegram(Channel):
                 transcriber=transcriber,
                 in_memory=trio.CapacityLimiter(FILES_AT_ONCE),
             )
-            self.connect(bot, who, files, home, voice=transcriber is not None, speaker=speaker)
+            of_chats = process.files
+            self.connect(bot, who, files, of_chats, voice=transcriber is not None, speaker=speaker)
             try:
                 yield
             finally:
@@ -192,7 +188,7 @@ class Telegram(Channel):
         bot: Bot,
         who: Who,
         files: TelegramFiles,
-        home: Home,
+        of_chats: ChatFiles,
         *,
         voice: bool,
         speaker: Speaks | None = None,
@@ -204,7 +200,7 @@ class Telegram(Channel):
         self._bot = bot
         self._who = who
         self._files = files
-        self._workspaces = home.workspaces
+        self._workspaces = of_chats
         self._voice = voice
         self._speaker = speaker
         self.deliveries.secret = secret_of(bot.token)
@@ -382,7 +378,9 @@ class Telegram(Channel):
 
     def _sends_files(self, chat: str) -> SendFileTool:
         send = partial(self._send_file, chat)
-        return SendFileTool(self._workspaces / chat, send, self._reading, in_memory=self._in_memory)
+        return SendFileTool(
+            partial(self._workspaces.shown, chat), send, self._reading, in_memory=self._in_memory
+        )
 
     @override
     async def bring(self, chat: str, attachment: Attachment) -> str:

@@ -210,6 +210,8 @@ class LiveView:
                     code, rest = rest, code_and_rest(rest)[1]
                     self._print_answer(code.removesuffix(rest))
                 self._print(Text(rest, style=_STYLES.get(reason, _WARNING)), gap=True)
+        if settled.reply.note:
+            self._print(Text(clean(settled.reply.note), style="dim"), gap=True)
         await self._end()
 
     async def earlier(self, reply: Replied) -> None:

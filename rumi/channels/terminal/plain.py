@@ -131,6 +131,8 @@ class PlainView:
         failed = settled.finished is not None and settled.finished.reason in FAILURES
         writer = self._errors if failed and self._failures_apart else self._output
         await writer.write(clean(settled.reply.with_commands).rstrip("\n") + "\n")
+        if settled.reply.note:
+            await self.notice(settled.reply.note)
 
     async def earlier(self, reply: Replied) -> None:
         """Write an earlier, unread reply; if `failures_apart` is True, write it to `errors`."""

@@ -8,7 +8,7 @@ from rumi.channels.terminal.options import TerminalOptions
 from rumi.channels.terminal.session import SIGNALS, ConversationView, TerminalSession
 from rumi.channels.terminal.streams import OutputClosedError, StandardStreams, capable
 from rumi.channels.terminal.words import LEAVING, Reader, is_own
-from rumi.chats.commands import RESET_FILES, asks_first
+from rumi.chats.commands import RESET_FILES, deletes_files
 from rumi.chats.port import ChatPort
 from rumi.errors import UsageError, single
 from rumi.platform.config.providers import OFFLINE
@@ -84,7 +84,7 @@ async def _once(
     text, attachments = options.prompt or "", options.attachments
     if text.lower() in LEAVING:
         return 0
-    if asks_first(text):
+    if deletes_files(text):
         if not options.yes:
             raise UsageError(
                 "Can't ask for confirmation here, and /reset files deletes the chat's files.",

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 from rumi.platform.atomic_write import atomic_write
 from rumi.sandbox.entries import Entry
 
-Cause: TypeAlias = Literal["", "bytes", "files", "unreadable", "disk", "lost"]
+Cause: TypeAlias = Literal["", "bytes", "files", "unreadable", "disk", "lost", "applied"]
 """The reason why files cannot be restored; empty if they can."""
 
 

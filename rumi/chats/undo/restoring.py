@@ -46,7 +46,7 @@ class Restoring:
             if swap.new.stat().st_dev != workspace.parent.stat().st_dev:
                 raise Unrestorable("disk")
             if manifest.owner is not None:
-                _build(manifest, swap.new / chat, self._snapshots.folder(chat) / "objects")
+                _build(manifest, swap.new / workspace.name, self._snapshots.folder(chat) / "objects")
             # The files must be on the disk before the journal stores the decision to use them.
             os.sync()
         except OSError as error:
@@ -62,10 +62,12 @@ class Restoring:
             OSError: the files cannot be replaced.
         """
         swap = self._swap_of(chat)
+        if swap.plan.exists() or swap.new.exists():
+            self._snapshots.files.close(chat)
         if swap.plan.exists():  # the process ended during a replacement
             swap.finish()
         elif swap.new.exists():
-            swap.commit([chat])
+            swap.commit([self._snapshots.workspace(chat).name])
         self.discard(chat)
 
     def discard(self, chat: str) -> None:

@@ -16,6 +16,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +25,7 @@ from rumi.errors import RumiError
 from rumi.platform.config.schema import UndoSection
 from rumi.platform.home import Home
 from rumi.platform.openat import FOLDER, opened
+from rumi.sandbox.chat_files import ChatFiles
 from rumi.sandbox.copying import clone, copy_data
 from rumi.sandbox.disk import free_on
 from rumi.sandbox.entries import Key, Unlistable, Walk
@@ -52,10 +54,12 @@ class Snapshots:
         home: Path | Home,
         limits: UndoSection | None = None,
         now: Callable[[], float] = time.time,
+        files: ChatFiles | None = None,
     ) -> None:
         self.limits = limits or UndoSection()
         self._home = home if isinstance(home, Home) else Home(home)
         self._now = now
+        self.files = files or ChatFiles(self._home.workspaces)
         self._failed: dict[tuple[str, str], Cause] = {}
 
     def folder(self, chat: str) -> Path:
@@ -63,8 +67,8 @@ class Snapshots:
         return self._home.snapshots / chat
 
     def workspace(self, chat: str) -> Path:
-        """Return the folder of a chat's files."""
-        return self._home.workspaces / chat
+        """Return the folder of what a chat has written: its files, or its changes to a person's folder."""
+        return self.files.stored(chat)
 
     def take(self, chat: str, turn: str, *, tainted: bool) -> None:
         """Take a snapshot of the files before a turn, once per turn. Never raise an expected error."""
@@ -105,6 +109,14 @@ class Snapshots:
         """Delete the snapshot of an undone turn."""
         if (path := self._manifests(chat).get(turn)) is not None:
             path.unlink(missing_ok=True)
+            self._prune(chat)
+
+    def applied(self, chat: str) -> None:
+        """Record that changes of a chat's turns are in a person's folder, where an undo cannot revert them."""
+        for path in self._manifests(chat).values():
+            if (manifest := read_manifest(path)) is not None and not manifest.cause:
+                replace(manifest, cause="applied", entries=()).write(path)
+        if (self.folder(chat) / "objects").exists():
             self._prune(chat)
 
     def forget(self, chat: str) -> None:

@@ -28,7 +28,7 @@ from rumi.texts import Text
 
 FILE_NAME = "config.toml"
 
-OWN = ("language", "skills.disabled", "telegram.")
+OWN = ("language", "skills.disabled", "telegram.", "terminal.workspace")
 """Configuration keys, or prefixes of keys, that an attached client may set differently from the daemon."""
 
 
@@ -96,8 +96,8 @@ class Loaded:
         """Return a hash of each configured value, to compare the configurations of two processes.
 
         Secrets are hashed as well. The keys in `OWN` are excluded, because a difference in them does no harm:
-        each client and each turn may have a different language and different disabled skills, and only `rumi
-        telegram` uses Telegram's settings.
+        each client and each turn may have a different language and different disabled skills, only `rumi
+        telegram` uses Telegram's settings, and only a client asks where to work.
         """
         values = [(key, repr(value)) for key, value in _leaves(self.settings)]
         secrets = self.secrets

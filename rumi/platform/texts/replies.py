@@ -273,15 +273,29 @@ _COMMANDS: tuple[tuple[str, Text], ...] = (
 )
 
 
-def commands(language: Language) -> list[tuple[str, str]]:
-    """Return the chat commands, each with its description."""
-    return [(name, translate(language, does)) for name, does in _COMMANDS]
+_OF_FOLDERS: tuple[tuple[str, Text], ...] = (
+    ("/diff", Text("what I changed in the folder that I work on; `/diff FILE` shows one file")),
+    ("/apply", Text("brings the changes into the folder; `/apply FILE` those of a file")),
+    ("/discard", Text("drops the changes; `/discard FILE` those of a file")),
+)
+"""Commands about a folder of this machine, on which only chats of the terminal and the page work."""
 
 
-def help_text(language: Language, may: Callable[[str], bool] = lambda name: True) -> str:
-    """Return the list of the chat commands that the person `may` use."""
+def commands(language: Language, *, local: bool = False) -> list[tuple[str, str]]:
+    """Return the chat commands, each with its description; `local` adds those of the terminal's chats."""
+    known = _COMMANDS
+    if local:
+        after = next(index for index, (name, _) in enumerate(known, 1) if name == "/undo")
+        known = (*known[:after], *_OF_FOLDERS, *known[after:])
+    return [(name, translate(language, does)) for name, does in known]
+
+
+def help_text(
+    language: Language, may: Callable[[str], bool] = lambda name: True, *, local: bool = False
+) -> str:
+    """Return the list of the chat commands that the person `may` use; see `commands`."""
     first = gettext(language, "Write what you need in your own words. Commands:")
-    shown = [command for command in commands(language) if may(command[0].removeprefix("/"))]
+    shown = [command for command in commands(language, local=local) if may(command[0].removeprefix("/"))]
     return "\n".join([first, "", *(f"- `{name}`: {does}" for name, does in shown)])
 
 

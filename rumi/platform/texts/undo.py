@@ -91,6 +91,8 @@ def _why_not(language: Language, cause: str) -> str:
             return gettext(language, "one of them could not be read")
         case "disk":
             return gettext(language, "there was no room on the disk")
+        case "applied":
+            return gettext(language, "changes since then were applied to your folder, and stay there")
         case _:
             return gettext(language, "no copy of them is left")
 

@@ -92,6 +92,15 @@ def enter_user_namespace(uid: int, gid: int, flags: int) -> None:
             file.write(text)
 
 
+def join_holder(pid: str) -> None:
+    """Enter the namespaces of the process that holds the chat's mount; it is a child of this one's parent."""
+    kinds = ("mnt",) if os.geteuid() == 0 else ("user", "mnt")
+    spaces = [os.open(f"/proc/{pid}/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC) for kind in kinds]
+    for space in spaces:
+        call("namespaces of the folder", libc.setns(space, 0))
+        os.close(space)
+
+
 def make_base(settings: dict[str, str]) -> None:
     """Mount the commands' folders and programs below `BASE`, because commands must not reach the home."""
     mount("none", "/", "", MS_REC | MS_PRIVATE)
@@ -464,7 +473,9 @@ def live(settings: dict[str, str]) -> None:
         asker = os.pidfd_open(int(settings["parent"]))
         if os.getppid() != int(settings["parent"]):
             return  # Rumi has ended, and another process may have its pid
-        if os.getuid() == 0:
+        if settings["holder"]:
+            join_holder(settings["holder"])
+        if os.getuid() == 0 or settings["holder"]:
             call("process namespace", libc.unshare(CLONE_NEWPID))
         else:
             enter_user_namespace(int(settings["uid"]), int(settings["gid"]), CLONE_NEWPID)

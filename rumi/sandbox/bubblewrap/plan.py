@@ -1,6 +1,7 @@
 """The configuration of a container in the embedded engine, and the arguments of its keeper process."""
 
 import os
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +9,8 @@ from pathlib import Path
 from rumi.sandbox.engine import SandboxLimits, environment
 from rumi.sandbox.lease import Lease, nanoseconds
 from rumi.sandbox.processes import counts_by_namespace
+
+_IN_NAMESPACE = re.compile(r"/proc/([1-9][0-9]*)/root(/.+)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +39,15 @@ class ContainerPlan:
         Control groups limit the resources in `bounded`; the keeper sets process limits for other resources.
         `groups` are the folders of the control group, which the keeper removes when it ends.
         """
+        holder, workspace = in_namespace(os.path.abspath(self.workspace))
         settings: dict[str, object] = {
             "name": self.name,
             "uid": self.uid,
             "gid": self.gid,
             "parent": os.getpid(),
             "rootfs": self.rootfs,
-            "workspace": os.path.abspath(self.workspace),
+            "workspace": workspace,
+            "holder": holder,
             "skills": os.path.abspath(self.skills),
             "bwrap": self.bwrap,
             "libcap": self.libcap or "",
@@ -62,6 +67,15 @@ class ContainerPlan:
             "groups": "\n".join(map(str, groups)),
         }
         return [f"{key}={value}" for key, value in settings.items()]
+
+
+def in_namespace(path: str) -> tuple[str, str]:
+    """Split the path of a folder that is mounted in another process's namespace: /proc/PID/root/PATH.
+
+    Return the process's id, empty for a folder of this namespace, and the path there.
+    """
+    found = _IN_NAMESPACE.fullmatch(path)
+    return (found[1], found[2]) if found else ("", path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,10 +22,10 @@ from rumi.platform.chat_ids import DEFAULT_CHAT, LOCAL, ChatIds
 from rumi.platform.texts import bots as bot_texts
 from rumi.platform.texts.translation import error_text
 from rumi.platform.threads import Offload
+from rumi.sandbox.project.tree import ProjectLimits
 from rumi.store.journal.records import Incoming, ScheduleRecord, TaskRecord
 from rumi.tasks.bots.config import BotConfig, BotError, access_of
 from rumi.tasks.bots.files import BotFiles
-from rumi.tasks.bots.project.tree import ProjectLimits
 from rumi.tasks.schedules.stored import bot_of
 from rumi.tasks.tasks import Tasks
 from rumi.texts import Language, Text, gettext

@@ -16,6 +16,7 @@ from rumi.errors import RumiError, UsageError
 from rumi.platform.openat import opened
 from rumi.platform.text_decoding import decode
 from rumi.platform.threads import Offload
+from rumi.sandbox.chat_files import ChatFiles
 from rumi.sandbox.engine import Command, CommandResult, SandboxError
 from rumi.sandbox.policy import CommandPolicy, in_bash
 from rumi.sandbox.workspace import WorkspaceError, listing, open_beneath
@@ -51,7 +52,7 @@ class WatchSources:
     fetch: Callable[[str, str], Awaitable[Page]]
     run: Callable[[str, Command], Awaitable[CommandResult]]
     policy_of: Callable[[str], CommandPolicy]
-    files: Path | None
+    files: ChatFiles | None
     offload: Offload
 
     def check(self, chat: str, watch: WatchItem) -> None:
@@ -98,7 +99,7 @@ class WatchSources:
 
     def _files(self, chat: str, path: str) -> SourceText:
         assert self.files is not None
-        workspace = self.files / chat
+        workspace = self.files.shown(chat)
         relative = path.removeprefix("/workspace/").strip("/")
         folder, _, name = relative.rpartition("/")
         if any(character in name for character in "*?["):

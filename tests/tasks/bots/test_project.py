@@ -11,14 +11,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rumi.platform.openat import read_foreign
+from rumi.sandbox.project import applying
+from rumi.sandbox.project.changes import Changes, FileChange, unified
+from rumi.sandbox.project.ignoring import outer_rules, tracked_in
+from rumi.sandbox.project.tree import ProjectEntry, ProjectLimits, is_gits, stays_inside
 from rumi.tasks.bots.config import BotError
 from rumi.tasks.bots.files import BotFiles
-from rumi.tasks.bots.project import applying
 from rumi.tasks.bots.project.applying import apply
-from rumi.tasks.bots.project.changes import Changes, FileChange, unified
-from rumi.tasks.bots.project.ignoring import outer_rules, tracked_in
 from rumi.tasks.bots.project.link import Project
-from rumi.tasks.bots.project.tree import ProjectEntry, ProjectLimits, is_gits, stays_inside
 from tests.fakes.git_server import GIT_ENV, git
 
 BOUNDS = ProjectLimits(10_000_000, 1000)

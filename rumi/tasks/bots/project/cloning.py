@@ -18,11 +18,11 @@ from rumi.platform.openat import FOLDER, openat2, opened
 from rumi.platform.threads import Offload
 from rumi.sandbox.engine import Command, SandboxLimits
 from rumi.sandbox.incoming import put_file
+from rumi.sandbox.project.tree import ProjectLimits, scan
 from rumi.sandbox.workspace import WorkspaceError
 from rumi.sandbox.workspace import remove as remove_workspace
 from rumi.tasks.bots.config import BotError
 from rumi.tasks.bots.project.link import PROJECT_FOLDER, Link, Project
-from rumi.tasks.bots.project.tree import ProjectLimits, scan
 from rumi.texts import Text
 
 _DRAFT: Final = ".project"

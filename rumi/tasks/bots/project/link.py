@@ -17,11 +17,21 @@ from pathlib import Path
 from typing import Final
 
 from rumi.platform.atomic_write import atomic_write, folder_lock, fsync_path
-from rumi.platform.openat import FOLDER, openat2, opened, read_foreign
+from rumi.platform.openat import FOLDER, openat2, opened
+from rumi.platform.texts.operating import short_size
+from rumi.sandbox.project.changes import Changes, changes_between
+from rumi.sandbox.project.ignoring import Ignored, Outer, rules_below
+from rumi.sandbox.project.tree import (
+    CopyEntry,
+    ProjectEntry,
+    ProjectLimits,
+    Reason,
+    TooLarge,
+    file_entry,
+    scan,
+)
+from rumi.sandbox.project.work_tree import ignored_in, work_tree_of
 from rumi.tasks.bots.config import BotError
-from rumi.tasks.bots.project.changes import Changes, changes_between
-from rumi.tasks.bots.project.ignoring import Ignored, Outer, outer_rules, rules_below, tracked_in
-from rumi.tasks.bots.project.tree import CopyEntry, ProjectEntry, ProjectLimits, Reason, file_entry, scan
 from rumi.texts import Text, os_error
 
 PROJECT_FOLDER: Final = "project"
@@ -120,6 +130,8 @@ class Project:
                     return self._taken(real_path, root, bounds)
                 finally:
                     self._remove_old()
+        except TooLarge as error:
+            raise _too_large(error) from error
         except OSError as error:
             raise BotError(
                 "{folder} cannot be copied: {reason}.",
@@ -135,14 +147,7 @@ class Project:
         with opened(os.open(real_path, FOLDER)) as top:
             ignored, outer = None, tuple[Outer, ...]()
             if root is not None:
-                git, at = git_folder(root), os.path.relpath(real_path, root)
-                at = "" if at == "." else at
-                outer = tuple(outer_rules(root, git, at))
-                start = f"{at}/" if at else ""
-                tracked = [
-                    path.removeprefix(start) for path in tracked_in(git / "index") if path.startswith(start)
-                ]
-                ignored = Ignored(rules_below(top), tracked, outer)
+                ignored, outer = ignored_in(real_path, root, top)
             tree = scan(top, bounds, ignored, _copier(base))
         # The base must be on the disk before the link that names it: after a power failure the link would
         # otherwise lead to an incomplete base.
@@ -219,6 +224,8 @@ class Project:
                 ignored = Ignored(rules_below(ours), before.entries, link.outer) if link.git else None
                 after = scan(theirs, bounds, ignored)
                 yield changes_between(before, after, base, theirs, copies)
+        except TooLarge as error:
+            raise _too_large(error) from error
         except OSError as error:
             raise BotError(
                 "The project of {name} cannot be read: {reason}.",
@@ -245,23 +252,18 @@ class Project:
             yield project
 
 
-def work_tree_of(folder: Path) -> Path | None:
-    """Return the root of the git work tree that contains a folder, or None."""
-    for parent in (folder, *folder.parents):
-        if (git_folder(parent) / "HEAD").is_file():
-            return parent
-    return None
-
-
-def git_folder(root: Path) -> Path:
-    """Return the folder with git's own files for a work tree, including linked work trees."""
-    git = root / ".git"
-    with contextlib.suppress(OSError, UnicodeError):
-        if git.is_file():
-            kind, _, where = read_foreign(git, 5000).decode().partition(":")
-            if kind == "gitdir":
-                return root / where.strip()
-    return git
+def _too_large(error: TooLarge) -> BotError:
+    if error.what == "bytes":
+        return BotError(
+            "The project has more than {size}.",
+            "[sandbox] workspace_mb in config.toml says how much a bot may have.",
+            size=short_size(error.most),
+        )
+    return BotError(
+        "The project has more than {files} files and folders.",
+        "[sandbox] workspace_files in config.toml says how many a bot may have.",
+        files=f"{error.most:,}",
+    )
 
 
 def _copier(base: Path) -> CopyEntry:

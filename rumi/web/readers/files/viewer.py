@@ -13,7 +13,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from io import BytesIO
-from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import trio
@@ -27,9 +26,10 @@ from rumi.platform.spooled_file import check_cancelled
 from rumi.platform.text_decoding import decode, encoding_of
 from rumi.platform.texts.operating import short_size
 from rumi.platform.threads import Offload
+from rumi.sandbox.chat_files import ChatFiles
 from rumi.sandbox.engine import SandboxLimits
 from rumi.sandbox.incoming import file_in, put_file
-from rumi.sandbox.workspace import WorkspaceError, open_beneath, prepare_workspace
+from rumi.sandbox.workspace import WorkspaceError, open_beneath
 from rumi.web.readers.files.reading import MOST_BYTES, Looks, ViewLimits, ViewRefused
 from rumi.web.readers.pages.cleaning import one_line
 
@@ -84,7 +84,7 @@ class Viewer:
 
     def __init__(
         self,
-        workspaces: Path,
+        files: ChatFiles,
         user: tuple[int, int],
         sandbox_limits: SandboxLimits,
         limits: ViewLimits,
@@ -94,7 +94,7 @@ class Viewer:
         self._hear = hear
         self._hearing = trio.CapacityLimiter(_HEARD_AT_ONCE)
         self._transcripts: dict[tuple[str, str], str] = {}  # by chat and the hash of the recording
-        self._workspaces = workspaces
+        self._files = files
         self._user = user
         self._sandbox_limits = sandbox_limits
         self._limits = limits
@@ -215,7 +215,7 @@ class Viewer:
 
     def _as_text(self, chat: str, path: str, max_chars: int) -> Seen | None:
         """Return the beginning of a text file; None if the file does not contain text."""
-        with open(open_beneath(self._workspaces / chat, path), "rb") as file:
+        with open(open_beneath(self._files.shown(chat), path), "rb") as file:
             # A character has at most 4 bytes.
             body = file.read(max(HEAD_BYTES, 4 * max(max_chars, _LEAST_CHARS) + 4))
             if not body:
@@ -238,17 +238,17 @@ class Viewer:
         return Seen(about, text=kept, cut=f"… Read on: read_file with path {path} and offset {line} …")
 
     def _is_sound(self, chat: str, path: str) -> bool:
-        with open(open_beneath(self._workspaces / chat, path), "rb") as file:
+        with open(open_beneath(self._files.shown(chat), path), "rb") as file:
             return is_sound(file.read(HEAD_BYTES))
 
     def _read_sound(self, chat: str, path: str) -> bytes:
-        with open(open_beneath(self._workspaces / chat, path), "rb") as file:
+        with open(open_beneath(self._files.shown(chat), path), "rb") as file:
             if os.fstat(file.fileno()).st_size > MAX_AUDIO_BYTES:
                 raise ViewRefused("it is larger than {most_bytes}", most_bytes=short_size(MAX_AUDIO_BYTES))
             return file.read(MAX_AUDIO_BYTES)
 
     def _read(self, chat: str, path: str) -> tuple[Kind | None, bytes]:
-        with open(open_beneath(self._workspaces / chat, path), "rb") as file:
+        with open(open_beneath(self._files.shown(chat), path), "rb") as file:
             kind = kind_of_file(file.read(HEAD_BYTES), path)
             if kind is None:
                 return None, b""
@@ -261,7 +261,7 @@ class Viewer:
         """Return the bytes of a scaled picture; None if its file is missing or has changed."""
         if (named := _NAMED.fullmatch(path)) is None:
             return None
-        with suppress(WorkspaceError, OSError), opened(open_beneath(self._workspaces / chat, path)) as file:
+        with suppress(WorkspaceError, OSError), opened(open_beneath(self._files.shown(chat), path)) as file:
             if os.fstat(file).st_size <= self._limits.picture_bytes:
                 data = os.pread(file, self._limits.picture_bytes, 0)
                 return data if _digest(data) == named[1] else None
@@ -295,9 +295,8 @@ class Viewer:
 
     def _put_file(self, chat: str, name: str, data: bytes, below: str = "") -> str:
         """Put a file into a chat's workspace; create the workspace if no sandbox has used it yet."""
-        workspace = prepare_workspace(self._workspaces, chat, *self._user, workspaces=self._workspaces)
         return put_file(
-            workspace,
+            self._files.ready(chat),
             name,
             BytesIO(data),
             user=self._user,
@@ -305,6 +304,7 @@ class Viewer:
             max_bytes=len(data),
             checkpoint=check_cancelled,
             below=below,
+            counted=self._files.stored(chat),
         )
 
 

@@ -1,4 +1,4 @@
-"""A bot's changes in its project: comparison, copies, and the diff shown to people.
+"""Changes of a folder's files: comparison, copies, and the diff shown to people.
 
 All content is untrusted: names and lines may contain terminal control sequences, and a text may be crafted so
 that a comparison takes forever. The changed files are copied, and these copies are applied later, so that
@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
-from rumi.platform.openat import is_ordinary, openat2, opened, shown
-from rumi.tasks.bots.project.tree import ProjectEntry, ProjectTree, Reason, file_entry, is_gits, stays_inside
+from rumi.platform.openat import is_ordinary, openat2, opened, read_foreign, shown
+from rumi.sandbox.project.tree import ProjectEntry, ProjectTree, Reason, file_entry, is_gits, stays_inside
 
 _CONTEXT: Final = 3
 _MOST_TEXT_BYTES: Final = 4_000_000
@@ -24,7 +24,7 @@ _MOST_COMPARED: Final = 4_000_000
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """A changed path: `before` is its entry in the base, `after` its entry in the bot's project.
+    """A changed path: `before` is its entry in the folder, `after` its entry in the changed version.
 
     None means that the path does not exist there. `number` is the name of the file with a copy of the new
     content.
@@ -90,7 +90,7 @@ def changes_between(
             hidden.add(path)  # files of a folder that this link replaced must not count as deleted
             continue
         if new is not None and new.kind == "file":
-            # The entry of the copy counts: the bot may have changed the file since the scan.
+            # The entry of the copy counts: a command may have changed the file since the scan.
             new = _copied(theirs, path, copies / str(len(found)))
             if new is None:
                 left_out.append((path, "unreadable"))
@@ -132,22 +132,31 @@ def unified(changes: Changes) -> Iterator[str]:
             yield from _content(changes, change)
 
 
-def stat_lines(changes: Changes) -> list[tuple[str, str]]:
-    """Return a letter and a path for each change.
+Letter: TypeAlias = Literal["A", "D", "M", "R", "m"]
+"""Added, deleted, modified, renamed, and only the mode modified."""
 
-    The letters: `A` added, `D` deleted, `m` mode changed, `R` moved, `M` modified.
-    """
-    moved, lines = changes.moved(), list[tuple[str, str]]()
+
+def stat_lines(changes: Changes) -> list[tuple[Letter, str]]:
+    """Return a letter and a path, which is safe to print, for each change."""
+    return [(letter, text) for letter, text, _ in stat_letters(changes)]
+
+
+def stat_letters(changes: Changes) -> list[tuple[Letter, str, tuple[str, ...]]]:
+    """Return a letter, a path that is safe to print, and the real paths, for each change."""
+    moved, lines = changes.moved(), list[tuple[Letter, str, tuple[str, ...]]]()
     for change in changes.all:
-        if change.path in moved.values():
+        path = change.path
+        letter: Letter = "M"
+        if path in moved.values():
             continue
-        if change.path in moved:
-            lines.append(("R", f"{shown(moved[change.path])} → {shown(change.path)}"))
-        elif change.before is None or change.after is None:
-            lines.append(("A" if change.before is None else "D", shown(change.path)))
-        else:
-            same = (change.before.kind, change.before.digest) == (change.after.kind, change.after.digest)
-            lines.append(("m" if same else "M", shown(change.path)))
+        if path in moved:
+            lines.append(("R", f"{shown(moved[path])} → {shown(path)}", (moved[path], path)))
+            continue
+        if change.before is None or change.after is None:
+            letter = "A" if change.before is None else "D"
+        elif (change.before.kind, change.before.digest) == (change.after.kind, change.after.digest):
+            letter = "m"
+        lines.append((letter, shown(path), (path,)))
     return lines
 
 
@@ -196,8 +205,9 @@ def _text(changes: Changes, change: FileChange, *, after: bool) -> str | None:
     if entry.size > _MOST_TEXT_BYTES:
         return None
     try:
-        text = changes.content(change, after=after).read_bytes().decode()
-    except UnicodeDecodeError:
+        # The old content may be in a person's folder, in which anything may have taken its place meanwhile.
+        text = read_foreign(changes.content(change, after=after), _MOST_TEXT_BYTES).decode()
+    except (UnicodeDecodeError, OSError):
         return None
     return None if "\0" in text else text
 

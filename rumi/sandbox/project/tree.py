@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol, TypeAlias
 
 from rumi.platform.openat import FOLDER, READ, is_ordinary, openat2, opened
-from rumi.platform.texts.operating import short_size
-from rumi.tasks.bots.config import BotError
 
 MOST_DEPTH: Final = 100
 MOST_LINK: Final = 4095
@@ -51,6 +49,15 @@ class ProjectLimits:
     files: int
 
 
+class TooLarge(Exception):
+    """A folder has more than it may have: more bytes than `most`, or more files and folders."""
+
+    def __init__(self, what: Literal["bytes", "files"], most: int) -> None:
+        super().__init__(f"more than {most} {what}")
+        self.what: Literal["bytes", "files"] = what
+        self.most = most
+
+
 @dataclass(slots=True)
 class ProjectTree:
     """The result of a scan: files and links by path, left-out entries, and the number of ignored entries."""
@@ -82,7 +89,7 @@ def scan(
     """Scan the files and links below an open folder; copy each with `copy_entry`, if given. Blocking.
 
     Raises:
-        BotError: There are too many files and folders, or too many bytes.
+        TooLarge: There are too many files and folders, or too many bytes.
         OSError: The folder cannot be read, or a copy cannot be written.
     """
     found = _Scan(bounds, ignores, copy_entry)
@@ -159,11 +166,7 @@ class _Scan:
             return
         self._bytes += os.fstat(file).st_size
         if self._bytes > self._bounds.bytes:
-            raise BotError(
-                "The project has more than {size}.",
-                "[sandbox] workspace_mb in config.toml says how much a bot may have.",
-                size=short_size(self._bounds.bytes),
-            )
+            raise TooLarge("bytes", self._bounds.bytes)
         entry = (
             file_entry(file)
             if self._copy_entry is None
@@ -174,11 +177,7 @@ class _Scan:
     def _count(self) -> None:
         self._seen += 1
         if self._seen > self._bounds.files:
-            raise BotError(
-                "The project has more than {files} files and folders.",
-                "[sandbox] workspace_files in config.toml says how many a bot may have.",
-                files=f"{self._bounds.files:,}",
-            )
+            raise TooLarge("files", self._bounds.files)
 
 
 def file_entry(file: int, copy: int | None = None) -> ProjectEntry:
