@@ -49,6 +49,7 @@ from rumi.platform.config.schema import (
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.redact import Redactor
 from rumi.platform.threads import Offload
+from rumi.sandbox.chat_files import ChatFiles
 from rumi.sandbox.engine import Command, CommandResult, Output
 from rumi.store.journal.actor import Journal
 from rumi.store.journal.inbox import open_chats
@@ -296,7 +297,7 @@ async def house(
         now=now,
         **{"bring": Channel().bring, **more},
     )
-    workspaces = ChatWorkspaces(path / "workspace", offload)
+    workspaces = ChatWorkspaces(ChatFiles(path / "workspace"), offload)
     publisher = Publisher(hub, audit, pending, now, containers.container_id)
     fact_extraction = add_fact_extraction(root, journal, context, **learning)
     task_services = TaskServices(

@@ -1,8 +1,8 @@
 """Reading and cleaning the upper layer of an overlay: what a chat has changed in its folder.
 
-The kernel marks a deleted name with a character device 0:0 (a whiteout), and a folder that replaces all of the
-folder beneath with an attribute (opaque). Commands control names and content; they cannot make these marks
-themselves. No link is followed. Only `drop` writes, and only while the layer is not mounted.
+The kernel marks a deleted name with a character device 0:0 (a whiteout), and a folder that replaces all of
+the folder beneath with an attribute (opaque). Commands control names and content; they cannot make these
+marks themselves. No link is followed. Only `drop` writes, and only while the layer is not mounted.
 """
 
 import contextlib
@@ -28,14 +28,15 @@ ORIGIN: Final = "user.overlay.origin"
 """Attribute of a changed file that the kernel has copied from the folder beneath."""
 
 _MOST_DEPTH: Final = 256
+_UNREADABLE: Final = (errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENOTDIR, errno.ENXIO)
 _UNBOUNDED: Final = ProjectLimits(1 << 62, 1 << 62)
 
 
 class Layer:
     """What an open upper layer changes in the open folder `lower`.
 
-    `after` has the new entry of each changed path, and None for a deleted one. Without `digests`, files have no
-    hash, and nothing is read. `copied` are the paths that existed beneath when they were changed.
+    `after` has the new entry of each changed path, and None for a deleted one. Without `digests`, files have
+    no hash, and nothing is read. `copied` are the paths that existed beneath when they were changed.
     """
 
     def __init__(self, upper: int, lower: int, *, digests: bool) -> None:
