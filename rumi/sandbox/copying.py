@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rumi.platform.openat import FOLDER, READ, is_ordinary, opened
-from rumi.sandbox.project.tree import ProjectLimits, TooLarge
+from rumi.sandbox.project.tree import OverLimits, ProjectLimits
 from rumi.sandbox.workspace import MAX_DEPTH, measure
 
 _CHUNK_BYTES = 1 << 20
@@ -59,7 +59,7 @@ def copy_files(
 
     Raises:
         OSError: The target cannot be written.
-        TooLarge: The folder has more than `bounds` allow.
+        OverLimits: The folder has more than `bounds` allow.
     """
     copied = CopySummary(keep_owners=keep_owners, owner=owner, bounds=bounds)
     os.mkdir(target, 0o700)
@@ -77,7 +77,7 @@ def _copy_folder(folder: int, target: Path, copied: CopySummary, depth: int) -> 
     for name in sorted(os.listdir(folder), key=os.fsencode):
         copied.entries += 1
         if copied.bounds is not None and copied.entries > copied.bounds.files:
-            raise TooLarge("files", copied.bounds.files)
+            raise OverLimits("files", copied.bounds.files)
         try:
             status = os.stat(name, dir_fd=folder, follow_symlinks=False)
             if stat.S_ISDIR(status.st_mode) and depth > 0:
@@ -113,7 +113,7 @@ def _copy_file(folder: int, name: str, target: Path, copied: CopySummary) -> Non
         flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
         with opened(os.open(target, flags, 0o700 if status.st_mode & 0o100 else 0o600)) as copy:
             if copied.bounds is not None and copied.bytes + status.st_blocks * 512 > copied.bounds.bytes:
-                raise TooLarge("bytes", copied.bounds.bytes)
+                raise OverLimits("bytes", copied.bounds.bytes)
             if copied.bounds is not None and clone(source, copy):
                 copied.bytes += status.st_size
             else:

@@ -26,7 +26,8 @@ milliseconds, so a younger file could change again without a change of its times
 Kind: TypeAlias = Literal["folder", "opaque", "file", "link", "name", "pipe", "whiteout"]
 """The kind of an entry. A `name` is another hard link to a file that is listed before it.
 
-In the upper layer of an overlay, a `whiteout` marks a deleted name, and an `opaque` folder hides the one beneath.
+In the upper layer of an overlay, a `whiteout` marks a deleted name, and an `opaque` folder hides the one
+beneath.
 """
 
 Key: TypeAlias = tuple[int, ...]

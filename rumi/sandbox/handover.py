@@ -54,7 +54,7 @@ class Workspaces:
         folder: Path | None = None,
         folders: LinkedFolders | None = None,
     ) -> None:
-        """Use the chats' folders in RUMI_HOME, or in `folder` if it is given; `folders` knows linked chats."""
+        """Use the chats' folders in RUMI_HOME, or in `folder` if given; `folders` knows linked chats."""
         self._home = home
         self._folders = folders
         self._folder = folder or workspaces_in(home)

@@ -1,12 +1,12 @@
 """Holds the mount that shows a folder with a chat's changes above it.
 
 This is a program, not a module of Rumi: it runs as `python -I -S holder.py KEY=VALUE…` and imports nothing of
-Rumi, like the keeper of a sandbox (`rumi.sandbox.bubblewrap.keeper`). It mounts an overlay file system: `lower`
-is the user's folder, which nothing changes; `upper` gets the changes. The mount is at `view`.
+Rumi, like the keeper of a sandbox (`rumi.sandbox.bubblewrap.keeper`). It mounts an overlay file system:
+`lower` is the user's folder, which nothing changes; `upper` gets the changes. The mount is at `view`.
 
 - With `shared` empty, the mount is in a mount namespace of this process, and ends with it. Rumi reaches it
-  through /proc/PID/root, and a keeper joins the namespace. An ordinary user needs a user namespace for it, with
-  the only ids `uid` and `gid`.
+  through /proc/PID/root, and a keeper joins the namespace. An ordinary user needs a user namespace for it,
+  with the only ids `uid` and `gid`.
 - With `shared`, it is in the host's namespace, where Docker finds it. This process removes it at its end.
 
 As root, commands run as the user `uid`, who has no account. An id-mapped mount of the folder shows them the
