@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator
 from typing import Final
 
 from rumi.platform.openat import FOLDER, READ, is_ordinary, openat2, opened
+from rumi.sandbox.entries import OPAQUE, is_opaque, is_whiteout
 from rumi.sandbox.project.tree import (
     DRAFT,
     ProjectEntry,
@@ -23,7 +24,6 @@ from rumi.sandbox.project.tree import (
     scan,
 )
 
-OPAQUE: Final = "user.overlay.opaque"
 ORIGIN: Final = "user.overlay.origin"
 """Attribute of a changed file that the kernel has copied from the folder beneath."""
 
@@ -129,19 +129,6 @@ def entry_at_without_content(top: int, path: str) -> os.stat_result | None:
             return os.fstat(found)
     except OSError:
         return None
-
-
-def is_whiteout(status: os.stat_result) -> bool:
-    """Return True for the mark of a deleted name."""
-    return stat.S_ISCHR(status.st_mode) and status.st_rdev == 0
-
-
-def is_opaque(folder: int) -> bool:
-    """Return True for an open folder that hides the folder beneath."""
-    try:
-        return os.getxattr(folder, OPAQUE) == b"y"
-    except OSError:
-        return False
 
 
 def drop(upper: int, lower: int, paths: Collection[str]) -> None:
