@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rumi.platform.openat import FOLDER, READ, is_ordinary, opened
+from rumi.sandbox.entries import OPAQUE, is_opaque, is_whiteout
 from rumi.sandbox.project.tree import OverLimits, ProjectLimits
 from rumi.sandbox.workspace import MAX_DEPTH, measure
 
@@ -53,7 +54,8 @@ def copy_files(
 
     As root, all copies belong to `owner` if it is given. Where the file system can, copies share blocks.
 
-    Entries are copied in the order of their names, so that the same files make the same copy. A file that
+    The marks of an overlay's upper layer are copied; other file systems below the folder are left out. Entries
+    are copied in the order of their names, so that the same files make the same copy. A file that
     grows during the copy is copied up to its earlier size; one that vanishes is skipped. Left out are special
     files, unreadable entries, and folders nested deeper than `MAX_DEPTH`. Blocking.
 
@@ -83,9 +85,15 @@ def _copy_folder(folder: int, target: Path, copied: CopySummary, depth: int) -> 
             if stat.S_ISDIR(status.st_mode) and depth > 0:
                 with opened(os.open(name, FOLDER, dir_fd=folder)) as inner:
                     os.mkdir(target / name, 0o700)
+                    if os.fstat(inner).st_dev != os.fstat(folder).st_dev:
+                        continue
+                    if is_opaque(inner):
+                        os.setxattr(target / name, OPAQUE, b"y")
                     _copy_folder(inner, target / name, copied, depth - 1)
             elif stat.S_ISLNK(status.st_mode):
                 os.symlink(os.readlink(name, dir_fd=folder), target / name)
+            elif is_whiteout(status):
+                os.mknod(target / name, stat.S_IFCHR, os.makedev(0, 0))
             elif stat.S_ISREG(status.st_mode):
                 _copy_file(folder, name, target / name, copied)
             else:

@@ -492,10 +492,20 @@ class LinkedFolders:
 def _look(lower: int, path: str, since: float, layer: Layer) -> _First:
     status = entry_at_without_content(lower, path)
     if status is None:
-        # The kernel has copied the file from the folder, where it is not any more.
-        return _First(None, path in layer.copied)
+        # The kernel has copied the file from a path of the folder: from this one, if the folder that had the
+        # name has changed in this turn; otherwise it was moved here by a command.
+        return _First(None, path in layer.copied and _changed_at(lower, path) > since)
     now = entry_at(lower, path)
     return _First(now if isinstance(now, ProjectEntry) else None, now == "other" or status.st_ctime > since)
+
+
+def _changed_at(lower: int, path: str) -> float:
+    """Return the time at which names changed in the innermost folder above a path that is still there."""
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        if (status := entry_at_without_content(lower, path)) is not None:
+            return status.st_ctime
+    return os.fstat(lower).st_ctime
 
 
 def _without_ignored(
