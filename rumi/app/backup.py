@@ -96,10 +96,10 @@ def back_up(home: Home, path: Path, *, keys: bool = False, files: bool = True) -
             reason=os_error(error),
         ) from error
     try:
+        linked = files and home.folders.is_dir() and not home.folders.is_symlink()
         files = files and home.workspaces.is_dir() and not home.workspaces.is_symlink()
         left_out = 0
         size = sum(size_of_entry(home.root / name) for name in there)
-        linked = files and home.folders.is_dir() and not home.folders.is_symlink()
         of_chats = size_of_files(home.workspaces) if files else 0
         of_chats += sum(map(size_of_files, home.folders.glob(f"*/{UPPER}"))) if linked else 0
         require_free_space(target, size + of_chats)

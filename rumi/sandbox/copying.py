@@ -54,8 +54,8 @@ def copy_files(
 
     As root, all copies belong to `owner` if it is given. Where the file system can, copies share blocks.
 
-    The marks of an overlay's upper layer are copied; other file systems below the folder are left out. Entries
-    are copied in the order of their names, so that the same files make the same copy. A file that
+    The marks of an overlay's upper layer are copied; other file systems below the folder are left out.
+    Entries are copied in the order of their names, so that the same files make the same copy. A file that
     grows during the copy is copied up to its earlier size; one that vanishes is skipped. Left out are special
     files, unreadable entries, and folders nested deeper than `MAX_DEPTH`. Blocking.
 

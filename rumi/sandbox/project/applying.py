@@ -173,7 +173,9 @@ def finish(state: Path, noted: Noted = lambda changes: None) -> bool:
                 elif plan.staged:
                     _complete(top, drafts, plan.changes)
         if plan.staged and not plan.back:
-            noted([change for change in changes if entry_at(top, change.path) == change.after])
+            todo, wrong = compare(top, Changes(changes, (), Path(), Path()))
+            others = {*wrong, *(change.path for change in todo)}
+            noted([change for change in changes if change.path not in others])
         _end(top, plan, record)
     return True
 
