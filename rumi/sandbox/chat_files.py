@@ -34,6 +34,10 @@ class ChatFiles:
         """Return True if the chat works on a folder of a person."""
         return self.folders is not None and self.folders.linked(chat) is not None
 
+    def chats(self) -> tuple[str, ...]:
+        """Return the chats that work on a folder of a person."""
+        return () if self.folders is None else self.folders.chats()
+
     def shown(self, chat: str) -> Path:
         """Return the folder that shows the chat's files as its commands see them. It may not exist yet.
 

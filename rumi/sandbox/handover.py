@@ -65,6 +65,11 @@ class Workspaces:
         """Return the folder that holds what the chat has written. It may not exist yet."""
         return self._folder / chat_id if self._folders is None else self._folders.stored(chat_id)
 
+    def how(self, chat_id: str) -> str:
+        """Return how a linked chat sees its folder; empty for a chat with files of its own."""
+        link = None if self._folders is None else self._folders.linked(chat_id)
+        return "" if link is None else link.how
+
     def seen_at(self, path: Path) -> Path:
         """Return the path at which commands' open files appear to be, for a folder from `path`."""
         return path if self._folders is None else self._folders.seen_at(path)

@@ -97,8 +97,8 @@ async def test_commands_change_a_layer_and_everything_sees_it(
         assert measure(here.files.stored(CHAT)).files == 4  # a.txt, AGENTS.md, d, d/n
         name = put(here.files, engine.user)
         assert (await here.sh(f"cat {name}; echo more >> {name}")).stdout.text() == "sent"
+        assert (await here.sh("ls persons")).exit_code == 2  # which the kernel remembers
         (here.project / "persons").write_text("p\n")
-        assert (await here.sh("ls persons")).exit_code == 2
         await here.sandboxes.quiet(CHAT)  # the end of a turn
         assert (await here.sh("cat persons")).stdout.text() == "p\n"
 
