@@ -15,6 +15,7 @@ from rumi.platform.atomic_write import fsync_path
 from rumi.platform.home import Home
 from rumi.platform.openat import READ, is_ordinary, opened
 from rumi.sandbox.copying import copy_data, copy_files, size_of_files
+from rumi.sandbox.folders.views import UPPER
 from rumi.store.sqlite import copy_to, require_free_space
 from rumi.texts import os_error
 
@@ -27,7 +28,9 @@ MCP = "mcp"
 FILES = ("config.toml", "skills-trusted.json", "mcp-tools.json", "skills", "prompts", "bots", TASKS, MCP)
 KEYS = ".env"
 WORKSPACE = "workspace"
-FOLDERS = ("skills", "prompts", "bots", TASKS, MCP, WORKSPACE)
+LINKED = "folders"
+"""What chats have changed in folders of persons that they work on."""
+FOLDERS = ("skills", "prompts", "bots", TASKS, MCP, WORKSPACE, LINKED)
 
 
 class BackupError(RumiError):
@@ -93,10 +96,13 @@ def back_up(home: Home, path: Path, *, keys: bool = False, files: bool = True) -
             reason=os_error(error),
         ) from error
     try:
+        linked = files and home.folders.is_dir() and not home.folders.is_symlink()
         files = files and home.workspaces.is_dir() and not home.workspaces.is_symlink()
         left_out = 0
         size = sum(size_of_entry(home.root / name) for name in there)
-        require_free_space(target, size + (size_of_files(home.workspaces) if files else 0))
+        of_chats = size_of_files(home.workspaces) if files else 0
+        of_chats += sum(map(size_of_files, home.folders.glob(f"*/{UPPER}"))) if linked else 0
+        require_free_space(target, size + of_chats)
         for name in there:
             if name in DATABASES:
                 copy_database(home.root / name, draft / name)
@@ -106,6 +112,10 @@ def back_up(home: Home, path: Path, *, keys: bool = False, files: bool = True) -
         if files:
             copied = copy_files(home.workspaces, draft / WORKSPACE)
             entries.append((WORKSPACE, copied.bytes))
+            left_out += copied.left_out
+        if linked:
+            copied = copy_files(home.folders, draft / LINKED)
+            entries.append((LINKED, copied.bytes))
             left_out += copied.left_out
         _publish(draft, target)
     except OSError as error:

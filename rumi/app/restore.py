@@ -15,6 +15,7 @@ from rumi.app.backup import (
     FILES,
     FOLDERS,
     KEYS,
+    LINKED,
     WORKSPACE,
     BackupError,
     copy_database,
@@ -25,6 +26,7 @@ from rumi.errors import UsageError
 from rumi.memory.schema import MEMORY
 from rumi.platform.home import Home
 from rumi.sandbox.copying import copy_files, size_of_files
+from rumi.sandbox.folders.views import sweep
 from rumi.sandbox.workspace import clear as clear_workspace
 from rumi.store.journal.schema import STATE
 from rumi.store.sqlite import Schema, checked_version, require_free_space
@@ -33,6 +35,8 @@ from rumi.texts import Text
 _SCHEMAS: Final = {"state.db": STATE, "memory.db": MEMORY}
 OF_TURNS: Final = ("undo", "recordings")
 """Folders with data about single turns. A restore moves them away: they may not match its databases."""
+
+_OF_CHATS: Final = (WORKSPACE, LINKED)
 
 ANOTHER: Final = Text("Use another backup.")
 _LOGS: Final = (
@@ -94,8 +98,9 @@ def restorable(home: Home, path: Path, *, files: bool = True) -> Iterator[Restor
         BackupError: A database is damaged or not one of Rumi's, or the disk cannot be written.
         DatabaseFault: A newer program made a database, or the disk has too little space.
     """
-    names = [name for name in _entries(home, path) if files or name != WORKSPACE]
+    names = [name for name in _entries(home, path) if files or name not in _OF_CHATS]
     swap = home.restoring
+    sweep(home.folders)  # mounts that a killed process has left
     _remove(swap.staging)
     try:
         try:
@@ -103,8 +108,8 @@ def restorable(home: Home, path: Path, *, files: bool = True) -> Iterator[Restor
             swap.new.mkdir(mode=0o700, parents=True)
             left_out = 0
             for name in names:
-                if name == WORKSPACE:
-                    left_out = copy_files(path / name, swap.new / name).left_out
+                if name in _OF_CHATS:
+                    left_out += copy_files(path / name, swap.new / name).left_out
                 elif name in DATABASES:
                     copy_database(path / name, swap.new / name, advice=ANOTHER)
                     _check(swap.new / name, path / name, _SCHEMAS[name])
@@ -146,7 +151,7 @@ def _entries(home: Home, path: Path) -> list[str]:
     if where.is_relative_to(root) and where != home.restoring.replaced.resolve():
         raise UsageError("{path} is inside of the home.", "Name a folder that rumi backup made.", path=path)
     found = []
-    for name in (*DATABASES, *FILES, KEYS, WORKSPACE):
+    for name in (*DATABASES, *FILES, KEYS, *_OF_CHATS):
         entry = path / name
         if os.path.lexists(entry):
             if entry.is_symlink() or not (entry.is_dir() if name in FOLDERS else entry.is_file()):
@@ -188,11 +193,11 @@ def _replaced(names: Sequence[str]) -> list[str]:
 
     If the backup contains no keys, the home keeps its keys; the same applies to the chats' files.
     """
-    return [*DATABASES, *FILES, *OF_TURNS, *(name for name in (KEYS, WORKSPACE) if name in names)]
+    return [*DATABASES, *FILES, *OF_TURNS, *(name for name in (KEYS, *_OF_CHATS) if name in names)]
 
 
 def _size(path: Path) -> int:
-    return size_of_files(path) if path.name == WORKSPACE else size_of_entry(path)
+    return size_of_files(path) if path.name in _OF_CHATS else size_of_entry(path)
 
 
 def _has_content(path: Path) -> bool:

@@ -1,7 +1,7 @@
 """The folders that chats work on, in the running program: their changes, apply and discard.
 
-The work itself is in `rumi.sandbox.folders`. Before a change of the chat's layer or copy, the chat's container is
-stopped: the kernel says nothing about a mount whose layers change beneath it.
+The work itself is in `rumi.sandbox.folders`. Before a change of the chat's layer or copy, the chat's
+container is stopped: the kernel says nothing about a mount whose layers change beneath it.
 """
 
 from collections.abc import Awaitable, Callable
@@ -23,7 +23,8 @@ T = TypeVar("T")
 class SandboxFolders:
     """The port `rumi.chats.folders.ChatFolders`, for the folders of this machine.
 
-    `stop` removes a chat's container; `runs` says if a command of a chat runs. `snapshots` are those for undo.
+    `stop` removes a chat's container; `runs` says if a command of a chat runs. `snapshots` are those for
+    undo.
     """
 
     def __init__(

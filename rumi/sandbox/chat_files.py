@@ -1,7 +1,7 @@
-"""The files of all chats on this machine: in the chat's own folder, or in a folder that the chat is linked to.
+"""The files of all chats on this machine: in the chat's own folder, or in a folder that it is linked to.
 
-Other packages get the place of a chat's files from here, and use them with `rumi.sandbox.workspace`. They never
-join the path of a workspace themselves.
+Other packages get the place of a chat's files from here, and use them with `rumi.sandbox.workspace`. They
+never join the path of a workspace themselves.
 """
 
 import os
@@ -18,8 +18,8 @@ from rumi.texts import os_error
 class ChatFiles:
     """The files of all chats. Methods block, for a short time unless a folder has to be copied.
 
-    `workspaces` has the folders of chats with own files. `user` is the uid and gid of commands. `folders` knows
-    the linked chats; without it, there are none.
+    `workspaces` has the folders of chats with own files. `user` is the uid and gid of commands. `folders`
+    knows the linked chats; without it, there are none.
     """
 
     workspaces: Path
@@ -33,6 +33,10 @@ class ChatFiles:
     def is_linked(self, chat: str) -> bool:
         """Return True if the chat works on a folder of a person."""
         return self.folders is not None and self.folders.linked(chat) is not None
+
+    def chats(self) -> tuple[str, ...]:
+        """Return the chats that work on a folder of a person."""
+        return () if self.folders is None else self.folders.chats()
 
     def shown(self, chat: str) -> Path:
         """Return the folder that shows the chat's files as its commands see them. It may not exist yet.
@@ -86,6 +90,6 @@ class ChatFiles:
             self.folders.forget(chat)
 
     def close(self, chat: str) -> None:
-        """Remove the mount of a linked chat's files, so that they can be replaced. It must have no container."""
+        """Remove the mount of a linked chat's files, to replace them. The chat must have no container."""
         if self.folders is not None:
             self.folders.close(chat)

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rumi.platform.openat import FOLDER, READ, is_ordinary, opened
-from rumi.sandbox.project.tree import ProjectLimits, TooLarge
+from rumi.sandbox.entries import OPAQUE, is_opaque, is_whiteout
+from rumi.sandbox.project.tree import OverLimits, ProjectLimits
 from rumi.sandbox.workspace import MAX_DEPTH, measure
 
 _CHUNK_BYTES = 1 << 20
@@ -53,13 +54,14 @@ def copy_files(
 
     As root, all copies belong to `owner` if it is given. Where the file system can, copies share blocks.
 
+    The marks of an overlay's upper layer are copied; other file systems below the folder are left out.
     Entries are copied in the order of their names, so that the same files make the same copy. A file that
     grows during the copy is copied up to its earlier size; one that vanishes is skipped. Left out are special
     files, unreadable entries, and folders nested deeper than `MAX_DEPTH`. Blocking.
 
     Raises:
         OSError: The target cannot be written.
-        TooLarge: The folder has more than `bounds` allow.
+        OverLimits: The folder has more than `bounds` allow.
     """
     copied = CopySummary(keep_owners=keep_owners, owner=owner, bounds=bounds)
     os.mkdir(target, 0o700)
@@ -77,15 +79,21 @@ def _copy_folder(folder: int, target: Path, copied: CopySummary, depth: int) -> 
     for name in sorted(os.listdir(folder), key=os.fsencode):
         copied.entries += 1
         if copied.bounds is not None and copied.entries > copied.bounds.files:
-            raise TooLarge("files", copied.bounds.files)
+            raise OverLimits("files", copied.bounds.files)
         try:
             status = os.stat(name, dir_fd=folder, follow_symlinks=False)
             if stat.S_ISDIR(status.st_mode) and depth > 0:
                 with opened(os.open(name, FOLDER, dir_fd=folder)) as inner:
                     os.mkdir(target / name, 0o700)
+                    if os.fstat(inner).st_dev != os.fstat(folder).st_dev:
+                        continue
+                    if is_opaque(inner):
+                        os.setxattr(target / name, OPAQUE, b"y")
                     _copy_folder(inner, target / name, copied, depth - 1)
             elif stat.S_ISLNK(status.st_mode):
                 os.symlink(os.readlink(name, dir_fd=folder), target / name)
+            elif is_whiteout(status):
+                os.mknod(target / name, stat.S_IFCHR, os.makedev(0, 0))
             elif stat.S_ISREG(status.st_mode):
                 _copy_file(folder, name, target / name, copied)
             else:
@@ -113,7 +121,7 @@ def _copy_file(folder: int, name: str, target: Path, copied: CopySummary) -> Non
         flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
         with opened(os.open(target, flags, 0o700 if status.st_mode & 0o100 else 0o600)) as copy:
             if copied.bounds is not None and copied.bytes + status.st_blocks * 512 > copied.bounds.bytes:
-                raise TooLarge("bytes", copied.bounds.bytes)
+                raise OverLimits("bytes", copied.bounds.bytes)
             if copied.bounds is not None and clone(source, copy):
                 copied.bytes += status.st_size
             else:

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from rumi.platform.openat import FOLDER, READ, opened
-from rumi.sandbox.folders.layer import OPAQUE, is_opaque, is_whiteout
 
 MAX_DEPTH: Final = 256
 MAX_PATH_BYTES: Final = 3_000
@@ -23,10 +22,14 @@ SETTLED_NS: Final = 50_000_000
 """Minimum age of a file whose times identify its version. File systems record times in steps of some
 milliseconds, so a younger file could change again without a change of its times."""
 
+OPAQUE: Final = "user.overlay.opaque"
+"""The attribute of a folder in an overlay's upper layer that hides the folder beneath."""
+
 Kind: TypeAlias = Literal["folder", "opaque", "file", "link", "name", "pipe", "whiteout"]
 """The kind of an entry. A `name` is another hard link to a file that is listed before it.
 
-In the upper layer of an overlay, a `whiteout` marks a deleted name, and an `opaque` folder hides the one beneath.
+In the upper layer of an overlay, a `whiteout` marks a deleted name, and an `opaque` folder hides the one
+beneath.
 """
 
 Key: TypeAlias = tuple[int, ...]
@@ -139,6 +142,19 @@ class Walk:
             content = self._take(path, source, status, key)
             later = max(status.st_ctime_ns, status.st_mtime_ns) > self._settled_ns
             return _entry(path, "file", status, content, () if later else key)
+
+
+def is_whiteout(status: os.stat_result) -> bool:
+    """Return True for the mark of a deleted name."""
+    return stat.S_ISCHR(status.st_mode) and status.st_rdev == 0
+
+
+def is_opaque(folder: int) -> bool:
+    """Return True for an open folder that hides the folder beneath."""
+    try:
+        return os.getxattr(folder, OPAQUE) == b"y"
+    except OSError:
+        return False
 
 
 def version(status: os.stat_result) -> Key:

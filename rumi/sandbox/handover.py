@@ -54,7 +54,7 @@ class Workspaces:
         folder: Path | None = None,
         folders: LinkedFolders | None = None,
     ) -> None:
-        """Use the chats' folders in RUMI_HOME, or in `folder` if it is given; `folders` knows linked chats."""
+        """Use the chats' folders in RUMI_HOME, or in `folder` if given; `folders` knows linked chats."""
         self._home = home
         self._folders = folders
         self._folder = folder or workspaces_in(home)
@@ -64,6 +64,11 @@ class Workspaces:
     def path(self, chat_id: str) -> Path:
         """Return the folder that holds what the chat has written. It may not exist yet."""
         return self._folder / chat_id if self._folders is None else self._folders.stored(chat_id)
+
+    def how(self, chat_id: str) -> str:
+        """Return how a linked chat sees its folder; empty for a chat with files of its own."""
+        link = None if self._folders is None else self._folders.linked(chat_id)
+        return "" if link is None else link.how
 
     def seen_at(self, path: Path) -> Path:
         """Return the path at which commands' open files appear to be, for a folder from `path`."""

@@ -182,8 +182,9 @@ class Sandbox(Actor[SandboxMessage]):
         return ", ".join(f"running {course.program}" for course in self._courses)
 
     def metrics(self) -> Mapping[str, object]:
-        """Return the id of the chat's container."""
-        return {"container": self._ids.get(self._chat_id)}
+        """Return the id of the chat's container, and how a linked chat sees its folder."""
+        how = self._workspaces.how(self._chat_id)
+        return {"container": self._ids.get(self._chat_id), **({"folder": how} if how else {})}
 
     async def _ready(self) -> Container:
         """Return the chat's container; create it if there is none. If cancelled, the container is removed."""

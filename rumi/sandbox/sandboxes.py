@@ -175,8 +175,8 @@ def add_sandboxes(
 
     `measure` is the function that measures a workspace; by default a worker thread walks through it. `disk`
     is the function that reports the free space; by default it uses the workspaces' file system and the
-    reserve from `limits`. The chats' folders are in RUMI_HOME, or in `folder` if it is given; `files` knows the
-    chats that are linked to other folders. The caller closes the engine after the tree has ended.
+    reserve from `limits`. The chats' folders are in RUMI_HOME, or in `folder` if it is given; `files` knows
+    the chats that are linked to other folders. The caller closes the engine after the tree has ended.
     """
     # The order matters at the stop, which is in reverse: the sandboxes need the registry to remove their
     # containers, so the registry must stop after them.

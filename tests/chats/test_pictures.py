@@ -12,6 +12,7 @@ import trio
 
 from rumi.models.model import Emit, ModelRequest, Reply
 from rumi.platform.threads import Threads
+from rumi.sandbox.chat_files import ChatFiles
 from rumi.sandbox.engine import SandboxLimits
 from rumi.sandbox.incoming import about_file
 from rumi.sandbox.workspace import prepare_workspace
@@ -44,7 +45,7 @@ class Eyes:
 @asynccontextmanager
 async def seeing(path: Path, model: Any) -> AsyncIterator[House]:
     prepare_workspace(path, "cli", *USER)
-    viewer = Viewer(path / "workspace", USER, SandboxLimits(), ViewLimits(), Threads())
+    viewer = Viewer(ChatFiles(path / "workspace", USER), USER, SandboxLimits(), ViewLimits(), Threads())
 
     async def bring(chat: str, attachment: Attachment) -> str:
         await trio.lowlevel.checkpoint()

@@ -13,6 +13,7 @@ from rumi.agent.tool import Tool
 from rumi.chats.services import ChatWorkspaces
 from rumi.chats.surroundings import Surroundings
 from rumi.models.model import Emit, ModelRequest, Reply, ToolCall
+from rumi.sandbox.chat_files import ChatFiles
 from rumi.sandbox.engine import Command, CommandResult
 from rumi.store.journal.inbox import load_chat
 from tests.chats.house import FunctionModel, House, InlineOffload, MemorySandboxes, echo, house
@@ -47,7 +48,7 @@ async def living(
     async def budget_left(chat: str) -> str:
         return left
 
-    workspaces = ChatWorkspaces(path / "workspace", InlineOffload())
+    workspaces = ChatWorkspaces(ChatFiles(path / "workspace"), InlineOffload())
     around = Surroundings(zone_of, workspaces.look, budget_left)
     began = trio.current_time()
     async with house(

@@ -31,6 +31,7 @@ from rumi.platform.chat_ids import BUILT_IN, TASK, task_key
 from rumi.platform.config.schema import SessionSection, Settings
 from rumi.platform.home import Home
 from rumi.platform.logs.audit import AuditLog
+from rumi.sandbox.chat_files import ChatFiles
 from rumi.sandbox.disk import Disk as FileSystem
 from rumi.sandbox.engine import SandboxLimits
 from rumi.sandbox.sandboxes import add_sandboxes
@@ -199,7 +200,7 @@ class Process:
         bot = Bot(TOKEN, request=self._lines[0], get_updates_request=self._lines[1])
         self.telegram = Telegram()
         files = cast(Any, Files(self.life, setting.api))
-        self.telegram.connect(bot, WHO, files, setting.home, voice=False)
+        self.telegram.connect(bot, WHO, files, ChatFiles(setting.home.workspaces), voice=False)
         self.telegram._reading = cast(Any, disk)
         if world.random.random() < 0.8:
             self.telegram._memory.registered = True  # the same calls each time: some processes are enough
@@ -264,7 +265,7 @@ class Process:
         )
         audit, container_id = cast(AuditLog, NoAudit()), self.sandboxes.container_id
         publisher = Publisher(hub, audit, self.pending, now, container_id)
-        workspaces = ChatWorkspaces(home.workspaces, disk)
+        workspaces = ChatWorkspaces(ChatFiles(home.workspaces), disk)
         fact_extraction = add_fact_extraction(self.root, journal, context, extract)
         self.tasks: Tasks | None = None
         if world.tasks or world.stops:

@@ -17,6 +17,7 @@ from rumi.chats.context import ChatView
 from rumi.errors import RumiError
 from rumi.models.model import Emit, ModelRequest, Reply, ToolCall
 from rumi.platform.threads import Threads
+from rumi.sandbox.chat_files import ChatFiles
 from rumi.sandbox.engine import Command, CommandResult, Output, SandboxLimits
 from rumi.web.files_from_web import FilesFromWeb
 from rumi.web.tree import Web
@@ -76,7 +77,13 @@ async def downloading(path: Path) -> AsyncIterator[tuple[Victim, WebServer]]:
         async with fetcher(server.endpoint, resolver=Anywhere()) as web:
             user = (1000, 1000)
             files = FilesFromWeb(
-                Web(web.ref), path / "workspace", user, SandboxLimits(), 1, path / "run", Threads()
+                Web(web.ref),
+                ChatFiles(path / "workspace", user),
+                user,
+                SandboxLimits(),
+                1,
+                path / "run",
+                Threads(),
             )
 
             def tools_for(view: ChatView) -> tuple[Tool, ...]:
@@ -152,7 +159,13 @@ async def test_a_workspace_without_room_and_a_bad_path_ask_no_server(tmp_path: P
 
         async def save(path: str, limits: SandboxLimits) -> str:
             files = FilesFromWeb(
-                Web(web.ref), tmp_path / "workspace", (1000, 1000), limits, 1, tmp_path / "run", Threads()
+                Web(web.ref),
+                ChatFiles(tmp_path / "workspace", (1000, 1000)),
+                (1000, 1000),
+                limits,
+                1,
+                tmp_path / "run",
+                Threads(),
             )
             with pytest.raises(RumiError) as error:
                 await files.save("c", server.url(), path, lambda step: None, trio.lowlevel.checkpoint)

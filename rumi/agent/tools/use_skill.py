@@ -54,7 +54,8 @@ class UseSkill(Tool):
     returns True if the chat's files may contain untrusted content, which a skill's code may read. `touches`
     is called before the code runs, and each time the code has read untrusted content, because the code may
     write that content to the chat's files. `brings` is called before the code runs if the code itself may
-    fetch untrusted content and write it to the files. `prepares` creates the folder `workspace`, or returns the one to use instead.
+    fetch untrusted content and write it to the files. `prepares` creates the folder `workspace`, or returns
+    the one to use instead.
     """
 
     spec = SPEC

@@ -112,7 +112,7 @@ class Snapshots:
             self._prune(chat)
 
     def applied(self, chat: str) -> None:
-        """Record that changes of a chat's turns are in a person's folder, where an undo cannot revert them."""
+        """Record that a chat's changes are in a person's folder, where an undo cannot revert them."""
         for path in self._manifests(chat).values():
             if (manifest := read_manifest(path)) is not None and not manifest.cause:
                 replace(manifest, cause="applied", entries=()).write(path)

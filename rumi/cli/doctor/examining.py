@@ -139,10 +139,11 @@ async def _lock_holder(home: Home, language: Language) -> list[Check]:
 async def _sandboxes(examination: Examination, home: Home, loaded: Loaded) -> None:
     """Check both sandbox engines. It is a failure if neither works, or if the configured one fails."""
     from rumi.cli.doctor.docker import docker
-    from rumi.cli.doctor.sandboxes import bubblewrap, files, leftovers, packages, programs, user
+    from rumi.cli.doctor.sandboxes import bubblewrap, files, folders, leftovers, packages, programs, user
 
     await examination.look("user", partial(blocking, partial(user, home)))
     await examination.look("files", partial(blocking, partial(files, home, loaded)))
+    await examination.look("folders", partial(blocking, partial(folders, home)), "warning")
     await examination.look("programs", partial(blocking, partial(programs, loaded)))
     await examination.look("leftovers", partial(leftovers, home), "warning")
     await examination.look("docker", partial(docker, home, loaded), "warning")

@@ -92,7 +92,7 @@ def _permissions(home: Home) -> list[Check]:
 
 def _own_files(home: Home) -> Iterator[Path]:
     """Yield Rumi's own files, without the files in the workspaces and in the sandboxes' root file system."""
-    theirs = {home.workspaces.name, home.rootfs.name}
+    theirs = {home.workspaces.name, home.rootfs.name, home.folders.name}
     yield from (path for path in sorted(home.root.iterdir()) if path.name not in theirs)
     yield home.workspaces
     for folder in (home.run, home.logs):

@@ -3,6 +3,7 @@
 import os
 
 from rumi.app.engine import (
+    chat_files_at_rest,
     close_engine,
     describe_free_space,
     describe_packages,
@@ -18,6 +19,7 @@ from rumi.platform.config.cascade import Loaded
 from rumi.platform.home import Home
 from rumi.sandbox.choose import Backend
 from rumi.sandbox.engine import ContainerInfo, SandboxError, SandboxLimits
+from rumi.sandbox.folders.views import why_no_overlay
 from rumi.sandbox.identity import sandbox_user
 from rumi.texts import Text, joined
 
@@ -63,6 +65,20 @@ def user(home: Home) -> list[Check]:
         )
         found = joined((found, handed), "; ")
     return [Check("user", "ok", found)]
+
+
+def folders(home: Home) -> list[Check]:
+    """Report how commands see a folder that a chat works on, and how many chats work on one. Blocking."""
+    count = len(chat_files_at_rest(home).chats())
+    chats = Text("chats that work on a folder: {count}", count=count)
+    if why := why_no_overlay(home.run, sandbox_user(home.installation(), home.root)):
+        fix = Text(
+            "It is copied before a chat's first command. A newer kernel, or another disk, avoids that."
+        )
+        found = Text("a folder cannot be shown through an overlay ({why})", why=why)
+        return [Check("folders", "warning", joined((found, chats), "; "), fix)]
+    seen = Text("commands see a folder through an overlay")
+    return [Check("folders", "ok", joined((seen, chats), "; "))]
 
 
 def files(home: Home, loaded: Loaded) -> list[Check]:

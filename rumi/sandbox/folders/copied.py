@@ -21,7 +21,7 @@ from rumi.sandbox.copying import copy_files
 from rumi.sandbox.entries import SETTLED_NS, version
 from rumi.sandbox.folders.links import FolderFault
 from rumi.sandbox.project.changes import FileChange
-from rumi.sandbox.project.tree import ProjectEntry, ProjectLimits, ProjectTree, TooLarge, file_entry, scan
+from rumi.sandbox.project.tree import OverLimits, ProjectEntry, ProjectLimits, ProjectTree, file_entry, scan
 from rumi.sandbox.workspace import remove
 from rumi.texts import os_error
 
@@ -77,7 +77,7 @@ def make_copy(folder: Path, copy: Path, state: Path, owner: tuple[int, int], bou
         # Until then, a command could change a file without a change of its times.
         time.sleep(SETTLED_NS / 1e9)
         copied.write(state)
-    except TooLarge as error:
+    except OverLimits as error:
         if error.what == "bytes":
             raise FolderFault(
                 "{folder} has more than {size}, and is too large to be copied for the sandbox.",
@@ -114,10 +114,7 @@ class _Known:
             return entry
         status = os.fstat(file)
         key = version(status)
-        if self._known.keys.get(path) != key:
-            entry = file_entry(file)
-        else:
-            entry = self._known.entries[path]
+        entry = self._known.entries[path] if self._known.keys.get(path) == key else file_entry(file)
         self._seen.keys[path] = key
         return entry
 

@@ -1,20 +1,20 @@
 """Holds the mount that shows a folder with a chat's changes above it.
 
-This is a program, not a module of Rumi: it runs as `python -I -S holder.py KEY=VALUE…` and imports nothing of Rumi,
-like the keeper of a sandbox (`rumi.sandbox.bubblewrap.keeper`). It mounts an overlay file system: `lower` is the
-user's folder, which nothing changes; `upper` gets the changes. The mount is at `view`.
+This is a program, not a module of Rumi: it runs as `python -I -S holder.py KEY=VALUE…` and imports nothing of
+Rumi, like the keeper of a sandbox (`rumi.sandbox.bubblewrap.keeper`). It mounts an overlay file system:
+`lower` is the user's folder, which nothing changes; `upper` gets the changes. The mount is at `view`.
 
-- With `shared` empty, the mount is in a mount namespace of this process, and ends with it. Rumi reaches it through
-  /proc/PID/root, and a keeper joins the namespace. An ordinary user needs a user namespace for it, with the only ids
-  `uid` and `gid`.
+- With `shared` empty, the mount is in a mount namespace of this process, and ends with it. Rumi reaches it
+  through /proc/PID/root, and a keeper joins the namespace. An ordinary user needs a user namespace for it,
+  with the only ids `uid` and `gid`.
 - With `shared`, it is in the host's namespace, where Docker finds it. This process removes it at its end.
 
-As root, commands run as the user `uid`, who has no account. An id-mapped mount of the folder shows them the files of
-the folder's owner as their own.
+As root, commands run as the user `uid`, who has no account. An id-mapped mount of the folder shows them the
+files of the folder's owner as their own.
 
-The process writes `ready` to its output, then serves lines of its input: `refresh` drops what the kernel remembers of
-the folder's names, so that changes made in the folder become visible; the answer is `fresh`. It ends at the end of
-its input, which comes with the end of Rumi.
+The process writes `ready` to its output, then serves lines of its input: `refresh` drops what the kernel
+remembers of the folder's names, so that changes made in the folder become visible; the answer is `fresh`. It
+ends at the end of its input, which comes with the end of Rumi.
 """
 
 import ctypes
@@ -29,7 +29,8 @@ AT_EMPTY_PATH, OPEN_TREE_CLONE, OPEN_TREE_CLOEXEC = 0x1000, 1, os.O_CLOEXEC
 MOVE_MOUNT_F_EMPTY_PATH, MOUNT_ATTR_IDMAP = 4, 0x00100000
 OPEN_TREE, MOVE_MOUNT, MOUNT_SETATTR = 428, 429, 442  # the same on every architecture
 LAST_ID = 0xFFFFFFFE
-OPTIONS = "lowerdir=/proc/self/fd/{lower},upperdir=/proc/self/fd/{upper},workdir=/proc/self/fd/{work},userxattr,index=off"
+LAYERS = "lowerdir=/proc/self/fd/{lower},upperdir=/proc/self/fd/{upper},workdir=/proc/self/fd/{work}"
+OPTIONS = f"{LAYERS},userxattr,index=off"
 """With `userxattr`, redirects and metadata-only copies are off: a changed file is always a whole file."""
 libc = ctypes.CDLL(None, use_errno=True)
 

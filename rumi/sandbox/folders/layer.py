@@ -1,8 +1,8 @@
 """Reading and cleaning the upper layer of an overlay: what a chat has changed in its folder.
 
-The kernel marks a deleted name with a character device 0:0 (a whiteout), and a folder that replaces all of the
-folder beneath with an attribute (opaque). Commands control names and content; they cannot make these marks
-themselves. No link is followed. Only `drop` writes, and only while the layer is not mounted.
+The kernel marks a deleted name with a character device 0:0 (a whiteout), and a folder that replaces all of
+the folder beneath with an attribute (opaque). Commands control names and content; they cannot make these
+marks themselves. No link is followed. Only `drop` writes, and only while the layer is not mounted.
 """
 
 import contextlib
@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator
 from typing import Final
 
 from rumi.platform.openat import FOLDER, READ, is_ordinary, openat2, opened
+from rumi.sandbox.entries import OPAQUE, is_opaque, is_whiteout
 from rumi.sandbox.project.tree import (
     DRAFT,
     ProjectEntry,
@@ -23,19 +24,19 @@ from rumi.sandbox.project.tree import (
     scan,
 )
 
-OPAQUE: Final = "user.overlay.opaque"
 ORIGIN: Final = "user.overlay.origin"
 """Attribute of a changed file that the kernel has copied from the folder beneath."""
 
 _MOST_DEPTH: Final = 256
+_UNREADABLE: Final = (errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENOTDIR, errno.ENXIO)
 _UNBOUNDED: Final = ProjectLimits(1 << 62, 1 << 62)
 
 
 class Layer:
     """What an open upper layer changes in the open folder `lower`.
 
-    `after` has the new entry of each changed path, and None for a deleted one. Without `digests`, files have no
-    hash, and nothing is read. `copied` are the paths that existed beneath when they were changed.
+    `after` has the new entry of each changed path, and None for a deleted one. Without `digests`, files have
+    no hash, and nothing is read. `copied` are the paths that existed beneath when they were changed.
     """
 
     def __init__(self, upper: int, lower: int, *, digests: bool) -> None:
@@ -128,19 +129,6 @@ def entry_at_without_content(top: int, path: str) -> os.stat_result | None:
             return os.fstat(found)
     except OSError:
         return None
-
-
-def is_whiteout(status: os.stat_result) -> bool:
-    """Return True for the mark of a deleted name."""
-    return stat.S_ISCHR(status.st_mode) and status.st_rdev == 0
-
-
-def is_opaque(folder: int) -> bool:
-    """Return True for an open folder that hides the folder beneath."""
-    try:
-        return os.getxattr(folder, OPAQUE) == b"y"
-    except OSError:
-        return False
 
 
 def drop(upper: int, lower: int, paths: Collection[str]) -> None:

@@ -1,4 +1,4 @@
-"""The folders that chats are linked to: where a chat's files are, what has changed, and what becomes of it."""
+"""The folders that chats are linked to: where a chat's files are, the changes, and their end."""
 
 import contextlib
 import hashlib
@@ -17,7 +17,7 @@ from typing import Final
 
 from rumi.platform.atomic_write import atomic_write
 from rumi.platform.openat import FOLDER, opened
-from rumi.sandbox.folders.copied import applied, make_copy, put_back, read_copied, tree_of
+from rumi.sandbox.folders.copied import INDEX, applied, make_copy, put_back, read_copied, tree_of
 from rumi.sandbox.folders.layer import Layer, below, drop, entry_at_without_content
 from rumi.sandbox.folders.links import FolderFault, FolderLink, How, checked, read_link
 from rumi.sandbox.folders.views import UPPER, VIEW, WORK, NoView, Views, sweep, unreachable
@@ -101,7 +101,7 @@ class LinkedFolders:
             return ()
 
     def start(self) -> None:
-        """Complete what a killed process has begun. Only the process that holds the home's lock calls this."""
+        """Complete what a killed process has begun. Only the process with the home's lock may call this."""
         sweep(self._states)
         for chat in self.chats():
             with self._locks[chat], contextlib.suppress(OSError):
@@ -444,7 +444,7 @@ class LinkedFolders:
     def _clear(self, chat: str, link: FolderLink) -> None:
         state = self.state(chat)
         (state / SEEN).unlink(missing_ok=True)
-        (state / "copied.json").unlink(missing_ok=True)
+        (state / INDEX).unlink(missing_ok=True)
         for folder in (
             state / UPPER,
             state / WORK,
@@ -492,10 +492,20 @@ class LinkedFolders:
 def _look(lower: int, path: str, since: float, layer: Layer) -> _First:
     status = entry_at_without_content(lower, path)
     if status is None:
-        # The kernel has copied the file from the folder, where it is not any more.
-        return _First(None, path in layer.copied)
+        # The kernel has copied the file from a path of the folder: from this one, if the folder that had the
+        # name has changed in this turn; otherwise it was moved here by a command.
+        return _First(None, path in layer.copied and _changed_at(lower, path) > since)
     now = entry_at(lower, path)
     return _First(now if isinstance(now, ProjectEntry) else None, now == "other" or status.st_ctime > since)
+
+
+def _changed_at(lower: int, path: str) -> float:
+    """Return the time at which names changed in the innermost folder above a path that is still there."""
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        if (status := entry_at_without_content(lower, path)) is not None:
+            return status.st_ctime
+    return os.fstat(lower).st_ctime
 
 
 def _without_ignored(

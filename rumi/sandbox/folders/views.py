@@ -3,8 +3,10 @@
 import contextlib
 import os
 import select
+import shutil
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -145,6 +147,21 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.kill()
         process.wait()
     process.stdout.close()
+
+
+def why_no_overlay(runs: Path, user: tuple[int, int]) -> str:
+    """Try an overlay in the home's folder `runs`; return "" if it works, otherwise the step that failed."""
+    place = Path(tempfile.mkdtemp(prefix="probe-", dir=runs))
+    views = Views(user, shared=False)
+    try:
+        (place / "lower").mkdir()
+        views.open("probe", place / "lower", place)
+    except (NoView, OSError) as error:
+        return str(error)
+    finally:
+        views.close_all()
+        shutil.rmtree(place, ignore_errors=True)
+    return ""
 
 
 def sweep(folders: Path) -> int:

@@ -18,7 +18,7 @@ import shutil
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -65,12 +65,16 @@ class _Changed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """The intent: these changes of a folder. With `back`, those that were made are undone."""
+    """The intent: these changes of a folder. With `back`, those that were made are undone.
+
+    Before everything is `staged`, only the staging folder is to be removed.
+    """
 
     folder: str
     draft: str
     changes: tuple[FileChange, ...]
     back: bool = False
+    staged: bool = True
 
     def write(self, path: Path) -> None:
         atomic_write(path, json.dumps(asdict(self)).encode())
@@ -97,10 +101,11 @@ def apply(
         _remove_draft(top, plan.draft)
         if todo:
             try:
+                replace(plan, staged=False).write(record)
                 _stage(top, plan, changes)
                 plan.write(record)
             except BaseException:
-                _remove_draft(top, plan.draft)
+                _end(top, plan, record)
                 raise
             _carry_out(top, plan, record)
         noted(changes.all)
@@ -145,7 +150,7 @@ def finish(state: Path, noted: Noted = lambda changes: None) -> bool:
     try:
         found = json.loads(record.read_bytes())
         changes = tuple(_change(fields) for fields in found["changes"])
-        plan = _Record(found["folder"], found["draft"], changes, found["back"])
+        plan = _Record(found["folder"], found["draft"], changes, found["back"], found["staged"])
     except FileNotFoundError:
         return False
     except (ValueError, TypeError, KeyError):  # written by another version of Rumi
@@ -165,20 +170,22 @@ def finish(state: Path, noted: Noted = lambda changes: None) -> bool:
             with opened(drafts):
                 if plan.back:
                     _undo(top, drafts, plan.changes)
-                else:
+                elif plan.staged:
                     _complete(top, drafts, plan.changes)
-        if not plan.back:
-            noted([change for change in changes if entry_at(top, change.path) == change.after])
+        if plan.staged and not plan.back:
+            todo, wrong = compare(top, Changes(changes, (), Path(), Path()))
+            others = {*wrong, *(change.path for change in todo)}
+            noted([change for change in changes if change.path not in others])
         _end(top, plan, record)
     return True
 
 
 def _end(top: int, plan: _Record, record: Path) -> None:
-    # The staging folder after the record: without the files in it, the record could not be carried out.
+    # The record last: it names the staging folder, which nothing else finds after a kill.
+    _remove_draft(top, plan.draft)
     with suppress(FileNotFoundError):
         record.unlink()
         fsync_path(record.parent)
-    _remove_draft(top, plan.draft)
 
 
 def _remove_draft(top: int, draft: str) -> None:
@@ -255,7 +262,7 @@ def _carry_out(top: int, plan: _Record, record: Path) -> None:
                 _make(top, drafts, change)
         except (OSError, _Changed) as error:
             # Recorded first: a kill during the undo must not let the next start go forward again.
-            _Record(plan.folder, plan.draft, plan.changes, back=True).write(record)
+            replace(plan, back=True).write(record)
             left = _undo(top, drafts, plan.changes)
             if left:
                 record.unlink(missing_ok=True)
@@ -271,7 +278,8 @@ def _complete(top: int, drafts: int, changes: Sequence[FileChange]) -> None:
     """Make the changes that a killed process has not made; leave alone what has changed since."""
     for change in sorted(changes, key=_order):
         if entry_at(top, change.path) != change.after:
-            with suppress(_Changed):
+            # Missing: killed after all changes, while the staging folder was removed; changed back since.
+            with suppress(_Changed, FileNotFoundError):
                 _make(top, drafts, change)
     _remove_all_empty(top, changes)
 

@@ -49,7 +49,7 @@ class ProjectLimits:
     files: int
 
 
-class TooLarge(Exception):
+class OverLimits(Exception):
     """A folder has more than it may have: more bytes than `most`, or more files and folders."""
 
     def __init__(self, what: Literal["bytes", "files"], most: int) -> None:
@@ -89,7 +89,7 @@ def scan(
     """Scan the files and links below an open folder; copy each with `copy_entry`, if given. Blocking.
 
     Raises:
-        TooLarge: There are too many files and folders, or too many bytes.
+        OverLimits: There are too many files and folders, or too many bytes.
         OSError: The folder cannot be read, or a copy cannot be written.
     """
     found = _Scan(bounds, ignores, copy_entry)
@@ -166,7 +166,7 @@ class _Scan:
             return
         self._bytes += os.fstat(file).st_size
         if self._bytes > self._bounds.bytes:
-            raise TooLarge("bytes", self._bounds.bytes)
+            raise OverLimits("bytes", self._bounds.bytes)
         entry = (
             file_entry(file)
             if self._copy_entry is None
@@ -177,7 +177,7 @@ class _Scan:
     def _count(self) -> None:
         self._seen += 1
         if self._seen > self._bounds.files:
-            raise TooLarge("files", self._bounds.files)
+            raise OverLimits("files", self._bounds.files)
 
 
 def file_entry(file: int, copy: int | None = None) -> ProjectEntry:

@@ -25,7 +25,7 @@ def nothing() -> Any:
 
 REMEMBER = RememberTool(never, "cli", "cli", lambda: True, lambda: "en")
 FORGET = ForgetTool(never, "cli", lambda: "en")
-SEND = SendFile(Path("/nowhere"), never, never)
+SEND = SendFile(lambda: Path("/nowhere"), never, never)
 REMIND = RemindTool(nothing, lambda: ScheduleRecord("cli", "cli", "text", ""))
 SCHEDULE = ScheduleTool(nothing, lambda: ScheduleRecord("cli", "cli", "turn", ""))
 

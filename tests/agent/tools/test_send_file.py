@@ -57,7 +57,7 @@ def user() -> User:
 
 
 async def call(workspace: Path, user: User, path: object, max_bytes: int = MAX_FILE_BYTES) -> ToolResult:
-    return await SendFile(workspace, user.send, Threads(), max_bytes=max_bytes).call({"path": path})
+    return await SendFile(lambda: workspace, user.send, Threads(), max_bytes=max_bytes).call({"path": path})
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ async def test_cancelled_while_it_is_sent_it_ends_the_sending(workspace: Path) -
             ended = True
 
     with trio.move_on_after(0.2) as scope:
-        await SendFile(workspace, send, Threads()).call({"path": "a"})
+        await SendFile(lambda: workspace, send, Threads()).call({"path": "a"})
     assert scope.cancelled_caught
     assert ended
 
@@ -241,7 +241,7 @@ async def test_a_turn_sends_a_file_and_goes_on_after_one_that_it_could_not(
         await trio.lowlevel.checkpoint()
         kept.append(entry.message)
 
-    tool = SendFile(workspace, user.send, Threads())
+    tool = SendFile(lambda: workspace, user.send, Threads())
     turn_input = TurnInput("", [Message("user", "send it")], Model(), [tool], TurnLimits(), "en")
     finished = await run_turn(turn_input, lambda _: None, keep)
     assert finished.reason == "complete"

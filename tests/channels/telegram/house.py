@@ -33,6 +33,7 @@ from rumi.platform.home import Home
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.redact import Redactor
 from rumi.platform.texts.voice import Spoken
+from rumi.sandbox.chat_files import ChatFiles
 from rumi.store.journal.actor import Journal
 from rumi.store.journal.records import Attachment
 from rumi.store.journal.transaction import JournalMessage
@@ -162,7 +163,9 @@ async def telegram_house(
     who = Who(frozenset({ANA, BEN}), groups=groups or Groups())
     telegram = telegram or Telegram()
     bot = bot_in_memory(api)
-    telegram.connect(bot, who, cast(Any, files), home, voice=files is not None, speaker=speaker)
+    telegram.connect(
+        bot, who, cast(Any, files), ChatFiles(home.workspaces), voice=files is not None, speaker=speaker
+    )
     root = Supervisor("rumi", strategy="rest_for_one")
     offload, hub, sending = InlineOffload(), Hub(), Sending()
     journal = root.add(ChildSpec("journal", lambda: Journal(path / "state.db", offload, now)))
@@ -199,7 +202,7 @@ async def telegram_house(
     services = ChatServices(
         journal=journal,
         sandboxes=sandboxes,
-        workspaces=ChatWorkspaces(home.workspaces, offload),
+        workspaces=ChatWorkspaces(ChatFiles(home.workspaces), offload),
         hub=hub,
         publisher=Publisher(hub, audit, pending, now, sandboxes.container_id),
         pending=pending,

@@ -11,7 +11,7 @@ from rumi.app.shutdown import wind_down
 from rumi.channels.telegram.channel import Telegram
 from rumi.channels.telegram.messages import PollerMessage, SenderMessage, StopPolling
 from rumi.channels.telegram.receiving.reading import Who
-from rumi.platform.home import Home
+from rumi.sandbox.chat_files import ChatFiles
 from tests.channels.telegram.sending import bot_in_memory
 from tests.fakes.bot_api import BotApi
 
@@ -61,7 +61,7 @@ async def test_turns_end_in_order_and_replies_go_out_also_when_the_poller_fails_
     steps: list[str] = []
     bot = bot_in_memory(BotApi(trio.current_time))
     telegram = Telegram()
-    telegram.connect(bot, Who(frozenset()), cast(Any, None), Home(tmp_path), voice=False)
+    telegram.connect(bot, Who(frozenset()), cast(Any, None), ChatFiles(tmp_path), voice=False)
     root = Supervisor("rumi")
     telegram._sender = root.add(ChildSpec("sender", lambda: RecordingSender(steps)))
     telegram._receiver = root.add(ChildSpec("poller", Failing))

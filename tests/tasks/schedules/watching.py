@@ -8,6 +8,7 @@ from random import Random
 import trio
 
 from rumi.platform.threads import Offload
+from rumi.sandbox.chat_files import ChatFiles
 from rumi.sandbox.policy import STRICT
 from rumi.tasks.schedules.sources import WatchSources
 from rumi.web.messages import FetchError, Page
@@ -60,5 +61,5 @@ class Site:
     def sources(self) -> Callable[[MemorySandboxes, Path, Offload], WatchSources]:
         """Return what makes the sources of a house that watch this site."""
         return lambda boxes, files, offload: WatchSources(
-            self.fetch, boxes.run, lambda chat: STRICT, files, offload
+            self.fetch, boxes.run, lambda chat: STRICT, ChatFiles(files), offload
         )

@@ -12,6 +12,7 @@ from rumi.errors import RumiError
 from rumi.models.model import Message, Picture
 from rumi.models.transcription import MAX_AUDIO_BYTES
 from rumi.platform.threads import Threads
+from rumi.sandbox.chat_files import ChatFiles
 from rumi.sandbox.engine import SandboxLimits
 from rumi.sandbox.incoming import about_file
 from rumi.sandbox.workspace import WorkspaceError, prepare_workspace
@@ -31,7 +32,7 @@ def workspace(tmp_path: Path) -> Path:
 @pytest.fixture
 def viewer(tmp_path: Path) -> Viewer:
     limits = ViewLimits(pictures=3)
-    return Viewer(tmp_path / "workspace", USER, SandboxLimits(), limits, Threads(2))
+    return Viewer(ChatFiles(tmp_path / "workspace", USER), USER, SandboxLimits(), limits, Threads(2))
 
 
 def references(pictures: Sequence[Picture]) -> list[Message]:
@@ -142,7 +143,7 @@ async def test_what_cannot_be_seen_is_told_in_a_line(viewer: Viewer, workspace: 
 async def test_no_room_for_the_scaled_picture_is_told(tmp_path: Path, workspace: Path) -> None:
     (workspace / "a.png").write_bytes(files.picture(9, 9))
     full = SandboxLimits(workspace_files=1)
-    viewer = Viewer(tmp_path / "workspace", USER, full, ViewLimits(), Threads(2))
+    viewer = Viewer(ChatFiles(tmp_path / "workspace", USER), USER, full, ViewLimits(), Threads(2))
     with pytest.raises(WorkspaceError, match="no room"):
         await viewer.file("cli", "a.png")
 
@@ -183,7 +184,9 @@ async def test_a_sound_file_is_heard_where_something_can_hear(
     (workspace / "note.mp3").write_bytes(MP3)
     about = about_file("note.mp3", "audio/mpeg", len(MP3))
     assert (await viewer.sent("cli", about, 1000)).about == about  # nothing can hear
-    hearing = Viewer(tmp_path / "workspace", USER, SandboxLimits(), ViewLimits(), Threads(2), hear)
+    hearing = Viewer(
+        ChatFiles(tmp_path / "workspace", USER), USER, SandboxLimits(), ViewLimits(), Threads(2), hear
+    )
     seen = await hearing.sent("cli", about, 1000)
     said = "What is said in this sound file, 20 characters"
     assert seen.about == f"{about}\n[{said}]\nBuy milk.\nAnd bread!"
@@ -201,7 +204,9 @@ async def test_a_sound_file_that_is_too_large_is_not_sent(workspace: Path, tmp_p
     async def hear(name: str, body: bytes) -> str:
         raise AssertionError
 
-    hearing = Viewer(tmp_path / "workspace", USER, SandboxLimits(), ViewLimits(), Threads(2), hear)
+    hearing = Viewer(
+        ChatFiles(tmp_path / "workspace", USER), USER, SandboxLimits(), ViewLimits(), Threads(2), hear
+    )
     (workspace / "long.wav").write_bytes(WAV)
     os.truncate(workspace / "long.wav", MAX_AUDIO_BYTES + 1)
     with pytest.raises(ViewRefused, match="larger than"):

@@ -23,10 +23,10 @@ from rumi.sandbox.project.changes import Changes, changes_between
 from rumi.sandbox.project.ignoring import Ignored, Outer, rules_below
 from rumi.sandbox.project.tree import (
     CopyEntry,
+    OverLimits,
     ProjectEntry,
     ProjectLimits,
     Reason,
-    TooLarge,
     file_entry,
     scan,
 )
@@ -130,7 +130,7 @@ class Project:
                     return self._taken(real_path, root, bounds)
                 finally:
                     self._remove_old()
-        except TooLarge as error:
+        except OverLimits as error:
             raise _too_large(error) from error
         except OSError as error:
             raise BotError(
@@ -224,7 +224,7 @@ class Project:
                 ignored = Ignored(rules_below(ours), before.entries, link.outer) if link.git else None
                 after = scan(theirs, bounds, ignored)
                 yield changes_between(before, after, base, theirs, copies)
-        except TooLarge as error:
+        except OverLimits as error:
             raise _too_large(error) from error
         except OSError as error:
             raise BotError(
@@ -252,7 +252,7 @@ class Project:
             yield project
 
 
-def _too_large(error: TooLarge) -> BotError:
+def _too_large(error: OverLimits) -> BotError:
     if error.what == "bytes":
         return BotError(
             "The project has more than {size}.",

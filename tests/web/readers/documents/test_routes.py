@@ -10,6 +10,7 @@ import xlwt
 
 from rumi.platform.file_kinds import kind_of_file
 from rumi.platform.threads import Threads
+from rumi.sandbox.chat_files import ChatFiles
 from rumi.sandbox.engine import SandboxLimits
 from rumi.sandbox.incoming import about_file
 from rumi.sandbox.workspace import prepare_workspace
@@ -84,9 +85,9 @@ async def test_a_document_that_is_fetched_reads_like_one_that_is_sent(
             page = await world.fetch(server.url(path))
     workspace = prepare_workspace(tmp_path, "cli", *USER)
     (workspace / "contract.docx").write_bytes(TRACKED)
-    seen = await Viewer(tmp_path / "workspace", USER, SandboxLimits(), ViewLimits(), Threads(2)).file(
-        "cli", "contract.docx"
-    )
+    seen = await Viewer(
+        ChatFiles(tmp_path / "workspace", USER), USER, SandboxLimits(), ViewLimits(), Threads(2)
+    ).file("cli", "contract.docx")
     assert seen is not None
     assert page.text == seen.text == "The rent is 1150 euros."
     assert page.cut == seen.lost == "not in this text: 1 tracked deletion"
@@ -125,7 +126,7 @@ async def test_what_is_left_out_is_named_before_a_text_that_is_cut(tmp_path: Pat
     workspace = prepare_workspace(tmp_path, "cli", *USER)
     body = docx("".join(p(f"paragraph {number}") for number in range(100)) + p("<w:del/>"))
     (workspace / "long.docx").write_bytes(body)
-    viewer = Viewer(tmp_path / "workspace", USER, SandboxLimits(), ViewLimits(), Threads(2))
+    viewer = Viewer(ChatFiles(tmp_path / "workspace", USER), USER, SandboxLimits(), ViewLimits(), Threads(2))
     seen = await viewer.sent("cli", about_file("long.docx", "application/zip", len(body)), 500)
     assert seen.about.splitlines()[1].startswith("[The text of this docx file: 100 lines")
     assert seen.about.splitlines()[1].endswith("; not in this text: 1 tracked deletion]")
