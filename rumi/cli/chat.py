@@ -124,10 +124,10 @@ def command(
     may be open at once, on one chat or on many, and none ends another. The process ends soon after the last.
 
     In a project's folder, Rumi asks once whether to work on that folder: it sees the files, and its changes
-    wait until you accept them with /apply. Each folder has a chat of its own. Elsewhere, and with --own, Rumi
-    has files of its own in the chat cli.
+    wait until you accept them with /apply. Each folder has a chat of its own, in place of the chat cli. With
+    --own, Rumi works on files of its own there, too.
 
-    With -p, the turn runs in the same chat, with its files and facts, and has a history of its own. With
+    With -p, the turn runs in the chat cli, with its files and facts, and has a history of its own. With
     --chat, -c or --new it goes on with that chat's history. @FILE in TEXT or in a typed message hands on a
     file that exists, as -f does: texts as words, pictures and documents as files. TEXT behind the options is
     the same as -p TEXT.
@@ -434,12 +434,14 @@ def _introduce(launch: Launch, port: "RemoteChat", daemon: str) -> None:
 
 def _say_where(launch: Launch, port: "RemoteChat") -> None:
     """Say on which files the chat works."""
-    from rumi.cli.folder import git_root
+    from rumi.cli.folder import git_root, looks_like_project
     from rumi.platform.texts import folders as folder_texts
 
     language = launch.language
     if not port.linked:
-        say(folder_texts.works_apart(language, port.files))
+        here = launch.project is not None and looks_like_project(launch.project, launch.home.root)
+        where = folder_texts.works_apart if here else folder_texts.own_files_line
+        say(where(language, port.files))
         return
     works = folder_texts.works_at_once if port.applies else folder_texts.works_here
     say(works(language, port.files))

@@ -33,7 +33,7 @@ SHOWN = 20
     },
 )
 def command() -> None:
-    """List, show, search, export and delete chats and what was said in them; show what they changed."""
+    """List, show, search, export and delete chats and what was said in them."""
 
 
 @command.command("list")
@@ -134,8 +134,7 @@ def export(chat: str, as_json: bool) -> None:
 def diff(chat: str, files: tuple[str, ...], stat: bool, as_json: bool) -> None:
     """Print what CHAT changed in its folder and did not apply yet, or only FILES, as a unified diff.
 
-    A is a new file, D a deleted one, M a changed one, R a moved one, m one whose mode changed. It works
-    whether Rumi runs or not.
+    A is a new file, D a deleted one, M a changed one, R a moved one, m one whose mode changed.
     """
     from rumi.platform.texts import folders as folder_texts
     from rumi.platform.texts.bots import bot_left_out

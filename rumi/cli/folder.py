@@ -36,12 +36,12 @@ def place_of(
     if here:
         return _here(folder, chat)
     setting = loaded.settings.terminal.workspace
-    if chat is not None or folder is None or setting == "own" or not _may_work_on(folder, home.root):
+    if chat is not None or folder is None or setting == "own":
         return chat or DEFAULT_CHAT, None
     if setting == "here":
         at = git_root(folder) is not None or _is_below(folder, _user_folder())
-        return _here(folder, None) if at else (DEFAULT_CHAT, None)
-    if not person or not looks_like_project(folder) or _ask(folder, home) == "own":
+        return _here(folder, None) if at and _may_work_on(folder, home.root) else (DEFAULT_CHAT, None)
+    if not person or not looks_like_project(folder, home.root) or _ask(folder, home) == "own":
         return DEFAULT_CHAT, None
     return _here(folder, None)
 
@@ -58,8 +58,13 @@ def _here(folder: Path | None, chat: str | None) -> tuple[str, Path]:
     return chat or chat_of_folder(str(folder), BUILT_IN), folder
 
 
-def looks_like_project(folder: Path) -> bool:
-    """Return True for a folder in a git work tree, and for one below the user's home that has files."""
+def looks_like_project(folder: Path, home: Path) -> bool:
+    """Return True for a folder in a git work tree, and for one below the user's home that has files.
+
+    `home` is Rumi's own folder, which is no project.
+    """
+    if not _may_work_on(folder, home):
+        return False
     if git_root(folder) is not None:
         return True
     try:
