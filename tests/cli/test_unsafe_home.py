@@ -28,6 +28,7 @@ WORDS = {
     "chats list": [],
     "chats show": ["cli"],
     "chats search": ["word"],
+    "chats sessions": ["cli"],
     "chats export": ["cli"],
     "chats delete": ["cli", "--yes"],
     "research web": ["why"],
