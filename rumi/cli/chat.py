@@ -178,7 +178,7 @@ def command(
 def _see_to_templates(name: str | None, save: str | None, text: str | None, *, as_json: bool) -> None:
     """List the templates, show the one of this name, or store a text as the template `save`."""
     from rumi.cli.printing import echo, echo_json
-    from rumi.cli.speaking import say as say_to_reader
+    from rumi.cli.speaking import tr
     from rumi.cli.templates import read_template, template_names, variables_of, write_template
     from rumi.platform.config.files import home_from
     from rumi.platform.printable import flat
@@ -189,7 +189,7 @@ def _see_to_templates(name: str | None, save: str | None, text: str | None, *, a
             text = sys.stdin.buffer.read().decode("utf-8", "replace")
         if not (text or "").strip():
             raise UsageError("There is no text to store.", "Write: rumi chat --save NAME 'TEXT'")
-        say_to_reader("Stored: {path}", path=write_template(home, save, text or ""))
+        echo(tr("Stored: {path}", path=write_template(home, save, text or "")))
         return
     names = [name] if name is not None else template_names(home)
     found = [(each, read_template(home, each)) for each in names]
@@ -199,7 +199,7 @@ def _see_to_templates(name: str | None, save: str | None, text: str | None, *, a
     elif name is not None:
         echo(found[0][1].rstrip("\n"))
     elif not found:
-        say_to_reader("There are no templates yet. Write one: rumi chat --save NAME 'TEXT'", err=True)
+        echo(tr("There are no templates yet. Write one: rumi chat --save NAME 'TEXT'"), err=True)
     else:
         width = max(len(each) for each in names)
         for each, of in found:

@@ -17,6 +17,10 @@ from rumi.cli.printing import CleanStream, echo
 from rumi.errors import RumiError, UsageError, single
 from rumi.texts import Text, joined, os_error
 
+MISSPELLED = 0.75
+"""How similar to a command the first of several words must be to count as one that is misspelled."""
+
+
 UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 """The error numbers of a disk that cannot be written to."""
 
@@ -78,7 +82,7 @@ class LazyGroup(click.Group):
         if any(character.isspace() or character in "?¿" for character in first):
             return True
         said = list(takewhile(lambda word: not word.startswith("-"), words))
-        meant = next(iter(get_close_matches(first, [*COMMANDS, *OLD_NAMES], n=1)), "")
+        meant = next(iter(get_close_matches(first, [*COMMANDS, *OLD_NAMES], n=1, cutoff=MISSPELLED)), "")
         if len(said) < 2 or (meant and len(said) == 2):
             return False
         command = self.get_command(click.Context(self), meant) if meant else None

@@ -143,7 +143,7 @@ async def test_compacting_replaces_the_conversation_by_a_summary_of_what_is_aske
         return await echo(request, emit)
 
     async with house(tmp_path, model, thinks=True) as home:
-        assert await home.ask("/compact").startswith("There is nothing to compact")
+        assert (await home.ask("/compact")).startswith("There is nothing to compact")
         await home.ask("apple " * 2000)
         await home.ask("pear " * 2000)
         await home.ask("last")

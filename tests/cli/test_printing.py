@@ -41,7 +41,9 @@ LEFT_OUT = {
 """What serves until a signal, asks a person at a terminal, builds the sandbox, or needs PostgreSQL."""
 
 WALK: dict[str, list[list[str]]] = {
-    "chat": [["-p", EVIL], ["-p", EVIL, "--json"], ["-p", "x", "--chat", EVIL], ["-f", EVIL, "-p", "x"]],
+    "chat": [["-p", EVIL], ["-p", EVIL, "--json"], ["-p", "x", "--chat", EVIL], ["-f", EVIL, "-p", "x"],
+             ["-t", EVIL], ["-t", "evil", "-v", EVIL, "x"], ["--save", "evil", EVIL], ["--templates"],
+             ["--templates", "--json"], ["--save", EVIL, EVIL], ["--resume", EVIL, "x"], ["-x", EVIL]],
     "status": [[], ["--json"], ["--all"], ["--watch"]],
     "debug logs": [[], ["--json"], ["--summary"], ["--summary", "--json"], ["--event", EVIL],
              ["--chat", EVIL], ["--since", EVIL]],
@@ -54,6 +56,7 @@ WALK: dict[str, list[list[str]]] = {
     "chats delete": [[EVIL, "--yes"]],
     "chats export": [["cli"], ["cli", "--json"], [EVIL]],
     "chats list": [[], ["--json"]],
+    "chats sessions": [["cli"], ["cli", "--json"], [EVIL]],
     "chats search": [["xanadu"], ["xanadu", "--json"], [EVIL], ["x", "--chat", EVIL],
                      ["x", "--since", EVIL], ["xanadu", "--about"], ["x", "--owner", EVIL]],
     "chats show": [["cli"], ["cli", "--json"], [EVIL], ["cli", "--turn", EVIL]],

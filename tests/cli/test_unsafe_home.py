@@ -25,6 +25,7 @@ WORDS = {
     "debug fetch": ["http://127.0.0.1/"],
     "chats list": [],
     "chats show": ["cli"],
+    "chats sessions": ["cli"],
     "chats export": ["cli"],
     "chats delete": ["cli", "--yes"],
     "tasks research web": ["why"],

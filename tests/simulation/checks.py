@@ -16,7 +16,7 @@ from tests.simulation.ledger import NOT_STORED
 from tests.simulation.people import BEHIND_S
 from tests.simulation.pieces import numbered
 from tests.simulation.ports import wait_key
-from tests.simulation.process import Process
+from tests.simulation.process import SESSION_S, Process
 from tests.simulation.sim_chats import STRANGE, STRANGERS, Said, chat_of_moved, strays
 from tests.simulation.tasks import left_of
 from tests.simulation.witness import BUSY
@@ -33,6 +33,8 @@ SENT_S = 8.0
 """How long a reply may wait behind the chat's last one, and for the rate at which a chat may be sent to."""
 ITS_OWN_S = 5.0
 """How long a message may wait for something that is neither its chat's nor everybody's."""
+
+_REOPENED = re.compile(r"(?:Reopened session|Reabrí la sesión) (\d+):")
 
 _OF_A_STRANGER = re.compile(
     rf"(?<![A-Za-z]){STRANGE}#|(?<![0-9.])(?:{'|'.join(map(str, STRANGERS))})(?![0-9])"
@@ -103,6 +105,7 @@ class Checks:
         self._check_moved()
         self._check_turns()
         self._check_retries()
+        self._check_sessions()
         self._check_strangers()
         self._history.ledger.check()
         self._check_said_to_strangers()
@@ -284,6 +287,50 @@ class Checks:
                     continue
                 if first.get(between, began) < began and (retried is None or retried > retry):
                     self._complain(f"{chat}: {retry} ran {old} again, and not {other}")
+
+    def _check_sessions(self) -> None:
+        """A chat has one open session at most; one that is reopened has all that it had, and its taint."""
+        for chat, count in self._book.ask(
+            "SELECT chat, count(*) FROM sessions WHERE ended IS NULL GROUP BY chat HAVING count(*) > 1"
+        ):
+            self._complain(f"{chat} has {count} open sessions")
+        rows = self._book.ask(
+            "SELECT messages.id, messages.chat, messages.text, messages.session, turn, received, apart,"
+            " outbox.text, outbox.created FROM messages LEFT JOIN outbox ON outbox.id = reply"
+            " WHERE NOT notice AND task IS NULL ORDER BY messages.id"
+        )
+        expected: dict[str, tuple[int, float]] = {}
+        for number, chat, text, session, turn, received, apart, reply, at in rows:
+            if text.startswith(("/new", "/reset")):
+                expected.pop(chat, None)
+            elif text.startswith("/sessions "):
+                expected.pop(chat, None)
+                if (found := _REOPENED.match(reply or "")) is not None:
+                    self._world.counts["reopened"] += 1
+                    expected[chat] = (int(found[1]), at)
+            elif turn is not None and session is not None and not apart and chat in expected:
+                wanted, since = expected[chat]
+                if received - since > SESSION_S / 2:  # it may have ended in silence
+                    expected.pop(chat)
+                elif session != wanted:
+                    self._complain(f"{chat}: {number} is not in the session {wanted} that was reopened")
+                else:
+                    expected[chat] = (wanted, max(since, at or since))
+        self._check_taint()
+
+    def _check_taint(self) -> None:
+        """In a session that has read something from outside, each later answer is tainted."""
+        tainted: set[tuple[str, int]] = set()
+        for chat, session, role, is_tainted, id in self._book.ask(
+            "SELECT history.chat, history.session, message ->> 'role', history.tainted, history.id"
+            " FROM history"
+            " JOIN messages ON messages.chat = history.chat AND messages.turn = history.turn"
+            " WHERE NOT undone AND reason NOT IN ('crashed', 'interrupted') ORDER BY history.id"
+        ):
+            if is_tainted:
+                tainted.add((chat, session))
+            elif role == "assistant" and (chat, session) in tainted:
+                self._complain(f"{chat}: the entry {id} of the session {session} has lost its taint")
 
     def _check_strangers(self) -> None:
         """Of strangers only the update's number is kept."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from random import Random
 
 import trio
 
@@ -29,6 +30,13 @@ PERSON_ACTIONS = (
     *("answer", "edit", "outside", "leave", "unheard", "wipe", "cut", "full", "vanish"),
 )
 """The last three come over the machine: no Telegram, no disk, a box that is gone."""
+
+SESSION_COMMANDS = (
+    *("/sessions", "/compact", "/context"),
+    *(f"/sessions {number}" for number in (1, 1, 1, 2, 2, 3, 9)),
+)
+SWITCH_PAUSES_S = (0.1, 2, 3)
+SWITCHES = ("/sessions",)
 
 AFTER_A_MOVE = ("/stop", "/retry", "/status", "/help", "/help", "/help")
 """Mostly what is answered while a turn goes on: its answers take the numbers that the old group had."""
@@ -70,6 +78,7 @@ class People:
         self._ledger = ledger
         self._sim_chats: list[SimChat] = []
         self.numbered = 0
+        self._sessions = Random(f"sessions {world.seed}")
         self.curious = world.random.choice((0.0, 0.0, 0.1, 0.7))
         """How often they want something from outside."""
 
@@ -103,7 +112,22 @@ class People:
             elif sim_chat.stranger is not None and (not sim_chat.people or random.random() < 0.3):
                 self._stranger(sim_chat)
             else:
+                if self._world.reopens and sim_chat.people and self._sessions.random() < 0.4:
+                    await self._switch(sim_chat)
                 await self._do(sim_chat, random.choice(PERSON_ACTIONS))
+
+    async def _switch(self, sim_chat: SimChat) -> None:
+        """Begin a session or reopen one, a few times, with something said in each."""
+        random = self._sessions
+        for _ in range(random.choice((1, 2, 3))):
+            for action in (random.choice(("outside", "")), "/new", "", *SWITCHES, ""):
+                self.say(sim_chat, action if action.startswith("/") else self.words(sim_chat, action))
+                if action in SWITCHES:
+                    self.say(sim_chat, random.choice(SESSION_COMMANDS))
+                for _ in range(random.choice((1, 10, 10, 10))):  # some do not wait for the answer
+                    await trio.sleep(random.choice(SWITCH_PAUSES_S))
+                    if self.quiet(sim_chat):
+                        break
 
     async def _do(self, sim_chat: SimChat, action: str) -> None:
         random = self._random

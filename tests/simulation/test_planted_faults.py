@@ -41,6 +41,7 @@ from rumi.chats.inbox import Inbox
 from rumi.chats.jobs import Job, JobQueue
 from rumi.chats.people.people import People, Principal
 from rumi.chats.publishing import Cursor
+from rumi.chats.session import ChatSession
 from rumi.chats.worker import Worker
 from rumi.errors import NotTaken
 from rumi.models import limits
@@ -58,7 +59,8 @@ from rumi.store.journal import tasks as journal_tasks
 from rumi.store.journal.actor import Journal
 from rumi.store.journal.inbox import accept_messages, insert_message, open_chats
 from rumi.store.journal.outbox import mark_delivered, settle, undelivered_replies
-from rumi.store.journal.records import Fired, Firing, Incoming, ScheduleRecord, Spent, TaskRecord
+from rumi.store.journal.records import FinalReply, Fired, Firing, Incoming, ScheduleRecord, Spent, TaskRecord
+from rumi.store.journal.reopening import reopen_session
 from rumi.store.journal.schedules import add_schedule, fire_schedules
 from rumi.store.journal.store import Store, Unwritable
 from rumi.store.journal.tasks import end_task
@@ -790,6 +792,37 @@ def test_a_planted_fault_is_found_in_a_history_with_reminders(
     plant: Plant, complaint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     find(plant, complaint, [seed for seed in SEEDS if World(seed).reminders], monkeypatch)
+
+
+def forgets_the_taint_of_a_reopened_session(patch: pytest.MonkeyPatch) -> None:
+    reopen = ChatSession.reopen
+
+    async def trusting(self: ChatSession, number: int, due: float, reply: FinalReply) -> int | None:
+        delivery = await reopen(self, number, due, reply)
+        self.tainted = False
+        return delivery
+
+    patch.setattr(ChatSession, "reopen", trusting)
+
+
+def reopens_on_the_disk_only(patch: pytest.MonkeyPatch) -> None:
+    async def stored(self: ChatSession, number: int, due: float, reply: FinalReply) -> int | None:
+        return await self._journal.ask(reopen_session(self.chat, number, due, reply))
+
+    patch.setattr(ChatSession, "reopen", stored)
+
+
+@pytest.mark.parametrize(
+    ("plant", "complaint"),
+    [
+        (forgets_the_taint_of_a_reopened_session, "has lost its taint"),
+        (reopens_on_the_disk_only, "that was reopened"),
+    ],
+)
+def test_a_planted_fault_is_found_in_a_history_with_reopened_sessions(
+    plant: Plant, complaint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find(plant, complaint, [seed for seed in THEMED if World(seed).reopens], monkeypatch)
 
 
 def find(plant: Plant, complaint: str, seeds: Sequence[int], patch: pytest.MonkeyPatch) -> None:

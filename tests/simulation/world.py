@@ -36,6 +36,9 @@ PIECES = 0.25
 
 TOGETHER_S = 0.5
 
+REOPENING = 0.06
+"""In so many histories people begin new sessions and reopen earlier ones."""
+
 STEERING = 0.3
 """In so many of these histories what comes during a turn reaches the model at its next step."""
 
@@ -105,6 +108,7 @@ class World:
         self.servers = Random(f"servers {seed}").random() < SERVING
         self.pieces = Random(f"pieces {seed}").random() < PIECES
         self.again = Random(f"again {seed}").random() < AGAIN
+        self.reopens = Random(f"sessions-of {seed}").random() < REOPENING
         steers = Random(f"steers {seed}").random() < STEERING
         self._queued_pieces = Random(f"pieces queue {seed}").choice((0, 5, 5, 20))
         self.when_busy = "reject" if not self._queued_pieces else "steer" if steers else "queue"
@@ -120,6 +124,7 @@ class World:
         self.note("servers", self.servers)
         self.note("pieces", self.pieces)
         self.note("again", self.again)
+        self.note("reopens", self.reopens)
 
     @property
     def most_queued(self) -> int:

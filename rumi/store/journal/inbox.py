@@ -398,14 +398,15 @@ def find_retriable(transaction: Transaction, chat: str) -> Incoming | None:
     """
     session, _ = session_of(transaction, chat)
     (latest,) = transaction.db.execute("SELECT max(number) FROM sessions WHERE chat = ?", (chat,)).fetchone()
+    # The latest session may be that of a turn with a separate session, or one that was left for another.
     found = (
-        "messages WHERE chat = ? AND session = ? AND reply IS NOT NULL"
+        "messages WHERE chat = ? AND session = ? AND (apart OR session = ?) AND reply IS NOT NULL"
         " AND reason IS NOT NULL AND reason != 'complete' AND retried IS NULL ORDER BY id DESC LIMIT 1"
     )
     either = [
         turn_message
         for number in {session, latest}
-        for turn_message in _messages(transaction, found, chat, number)
+        for turn_message in _messages(transaction, found, chat, number, session)
     ]
     last = max(either, key=lambda message: message.id, default=None)
     if last is None:

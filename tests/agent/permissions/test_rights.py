@@ -54,12 +54,15 @@ def test_every_command_is_an_admins_and_each_has_a_rule_for_guests() -> None:
     mine = {name for name in COMMAND_NAMES if may_do(GUEST, name)}
     here = {name for name in COMMAND_NAMES if may_do(GUEST, name, group=True)}
     everywhere = {"start", "help", "stop", "queue", "status", "retry", "continue", "usage", "whoami", "allow"}
-    private = {"new", "reset", "undo", "forget_everything"}
+    everywhere |= {"context", "sessions"}
+    private = {"new", "reset", "undo", "forget_everything", "compact"}
     assert (mine, mine - here) == (everywhere | private | {"memory", "recall", "voice", "list"}, private)
     assert not any(may_do(NOBODY, name) for name in COMMAND_NAMES)
     assert not may_do(GUEST, "a_command_of_tomorrow")
     assert may_do(GUEST, "voice", "on")
     assert not may_do(GUEST, "voice", "on", group=True)
+    assert may_do(GUEST, "sessions", "3")
+    assert not may_do(GUEST, "sessions", "3", group=True)
 
 
 def test_a_private_chat_is_its_users_and_what_nobody_is_known_for_a_members(tmp_path: Path) -> None:

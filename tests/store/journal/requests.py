@@ -31,6 +31,7 @@ from rumi.store.journal.records import (
     Undone,
     Update,
 )
+from rumi.store.journal.reopening import reopen_session
 from rumi.store.journal.schedules import add_schedule, fire_schedules, pause_failed, set_schedule, tell_missed
 from rumi.store.journal.spending import record_usage, reserve_call
 from rumi.store.journal.tasks import add_task, end_task
@@ -232,6 +233,9 @@ SPECIAL: Final[Mapping[Step[Any, ..., Any], st.SearchStrategy[Run[Any]]]] = {
     begin_turn: asked(begin_turn, retries=st.none()),
     resume_turn: asked(resume_turn, message=st.integers(1, len(CHATS))),
     settle: asked(settle, reply=_REPLY),
+    reopen_session: asked(
+        reopen_session, number=st.integers(1, 3), reply=st.one_of(st.none(), _REPLY), due=st.floats(0, 99)
+    ),
     add_task: st.builds(add_task, _TASK),
     add_schedule: asked(add_schedule, new=_SCHEDULE, most=st.integers(0, 20), users=st.just((5,))),
     fire_schedules: st.builds(fire_schedules, st.lists(_FIRING, max_size=2).map(tuple)),
@@ -253,7 +257,7 @@ STRATEGIES: Final[Mapping[Step[Any, ..., Any], st.SearchStrategy[Run[Any]]]] = {
 _STORING: Final[tuple[Step[Any, ..., Any], ...]] = (
     *(accept_messages, accept_messages, append_history, begin_turn, settle, new_session, add_task),
     *(add_schedule, reserve_call, keep_parked, record_usage, summarize, mark_extracted, set_schedule),
-    *(fire_schedules, end_task, load_chat),
+    *(fire_schedules, end_task, load_chat, reopen_session),
 )
 FIRST: Final = accept_messages(tuple(Incoming(chat=chat, text="hello") for chat in CHATS))
 """A request that comes before all others: steps about a message find one."""
