@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from rumi.app.settings import budget_rules_of
@@ -92,12 +93,14 @@ async def _part(home: "Home", call: str) -> AsyncIterator[object]:
                 yield UsageCalls(Budgets(ask, budget_rules_of(loaded), time.time), BUILT_IN)
             case "chats":
                 from rumi.chats.chat_calls import ChatCalls
+                from rumi.chats.recorder.recorder import delete_recordings
                 from rumi.store.journal.forgetting import delete_chat
 
                 async def delete(chat: str) -> None:
                     while await ask(delete_chat(chat)):  # deletes in bounded steps; True while rows are left
                         continue
                     await workspaces.remove(chat)
+                    await threads(partial(delete_recordings, home.root, (chat,)))
 
                 yield ChatCalls(ask, delete, BUILT_IN)
             case "schedules":
