@@ -12,7 +12,6 @@ import click
 
 from rumi import __version__
 from rumi.cli.printing import CleanStream, echo
-from rumi.cli.speaking import SpeakingContext, speaking
 from rumi.errors import RumiError, UsageError, single
 from rumi.texts import Text, joined, os_error
 
@@ -100,6 +99,16 @@ UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 
 NO_SUCH_OPTION = "No such option {name!r}."
 """The key of click's text for an unknown option."""
+
+
+class SpeakingContext(click.Context):
+    """A context that shows help in the reader's language."""
+
+    def make_formatter(self) -> click.HelpFormatter:
+        """Return a formatter for the reader's language."""
+        from rumi.cli.speaking import Formatter
+
+        return Formatter(width=self.terminal_width, max_width=self.max_content_width)
 
 
 class LazyGroup(click.Group):
@@ -205,6 +214,19 @@ def note_old_name(ctx: click.Context) -> None:
         )
     except OSError:  # nobody reads it
         _forget_output(2)
+
+
+def speaking(command: click.Command) -> click.Command:
+    """Make the command and its subcommands show their help in the reader's language; return the command.
+
+    A command's short help becomes the complete first sentence of its help; click would cut a long sentence.
+    """
+    command.context_class = SpeakingContext
+    first = " ".join((command.help or "").split("\n\n")[0].split())
+    command.short_help = command.short_help or first.partition(". ")[0].removesuffix(".") + "."
+    for inner in getattr(command, "commands", {}).values():
+        speaking(inner)
+    return command
 
 
 def _options(command: click.Command) -> list[str]:

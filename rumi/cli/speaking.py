@@ -129,14 +129,6 @@ def show_usage_error(error: click.ClickException) -> None:
     echo("\n".join(lines), err=True)
 
 
-class SpeakingContext(click.Context):
-    """A context that shows help in the reader's language."""
-
-    def make_formatter(self) -> click.HelpFormatter:
-        """Return a formatter for the reader's language."""
-        return Formatter(width=self.terminal_width, max_width=self.max_content_width)
-
-
 class Listing(click.Group):
     """A group whose commands may be defined in other modules, and that lists if no command is named.
 
@@ -159,6 +151,10 @@ class Listing(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command; import it if another module defines it."""
         if cmd_name in self._members:
+            from rumi.cli.group import (
+                speaking,
+            )  # late: `rumi.cli.group` is loaded for each command, this is not
+
             module, _, attribute = self._members[cmd_name].partition(":")
             found = getattr(importlib.import_module(module), attribute or "command")
             assert isinstance(found, click.Command)
@@ -172,19 +168,6 @@ class Listing(click.Group):
         if self.default and bare and not ctx.resilient_parsing:
             args = [self.default, *args]
         return super().parse_args(ctx, args)
-
-
-def speaking(command: click.Command) -> click.Command:
-    """Make the command and its subcommands show their help in the reader's language; return the command.
-
-    A command's short help becomes the complete first sentence of its help; click would cut a long sentence.
-    """
-    command.context_class = SpeakingContext
-    first = " ".join((command.help or "").split("\n\n")[0].split())
-    command.short_help = command.short_help or first.partition(". ")[0].removesuffix(".") + "."
-    for inner in getattr(command, "commands", {}).values():
-        speaking(inner)
-    return command
 
 
 _OF_CLICK = (
