@@ -83,6 +83,9 @@ HANDLER_NAMES: Final[Mapping[CommandName, str]] = {
 }
 """The names of the handlers of commands in `ChatServices.handlers`; chats handle all other commands."""
 
+HELP_ALL: Final = frozenset({"all", "todo", "tudo"})
+"""Arguments of a `/help` that shows all commands."""
+
 QUEUE_DROP: Final = "drop"
 QUEUE_DROP_ALL: Final = "all"
 

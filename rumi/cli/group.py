@@ -134,12 +134,14 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands by subject, without importing them."""
-        from rumi.cli.speaking import translate
+        from rumi.cli.speaking import tr, translate
 
         width = max(map(len, COMMANDS))
-        for title, commands in SECTIONS.items():
-            with formatter.section(translate(title)):
-                formatter.write_dl([(name.ljust(width), summary) for name, (_, summary) in commands.items()])
+        with formatter.section(tr("Commands")):
+            for title, commands in SECTIONS.items():
+                with formatter.section(translate(title)):
+                    rows = [(name.ljust(width), summary) for name, (_, summary) in commands.items()]
+                    formatter.write_dl(rows)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse `rumi` as `rumi chat`, and `rumi -p …` as `rumi chat -p …`, except for shell completion."""
