@@ -7,8 +7,7 @@ from unittest import mock
 
 import click
 
-from rumi.cli.command_table import OLD_NAMES, OLD_NAMES_UNTIL, SECTIONS
-from rumi.cli.group import group
+from rumi.cli.group import OLD_NAMES, OLD_NAMES_UNTIL, SECTIONS, group
 from rumi.cli.speaking import reader
 
 TARGET = Path(__file__).parent.parent / "commands.md"

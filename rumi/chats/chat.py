@@ -18,6 +18,7 @@ first one, as long as that turn has done nothing.
 
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, TypeAlias
@@ -31,7 +32,9 @@ from rumi.chats.commands import (
     FILES,
     FILES_NO,
     FILES_YES,
+    FOLDER_COMMANDS,
     FOLDER_JOBS,
+    HELP_ALL,
     QUEUE_DROP,
     QUEUE_DROP_ALL,
     ChatCommand,
@@ -55,6 +58,7 @@ from rumi.chats.speaking import Speaking
 from rumi.chats.status import metrics_of, phase_of
 from rumi.chats.summing import Summing
 from rumi.chats.worker import Worker
+from rumi.errors import RumiError
 from rumi.platform.chat_ids import LOCAL
 from rumi.platform.openat import shown
 from rumi.platform.texts import folders as folder_texts
@@ -67,8 +71,12 @@ from rumi.platform.texts import undo as undo_texts
 from rumi.platform.texts import waiting as waiting_texts
 from rumi.store.journal.inbox import open_messages
 from rumi.store.journal.outbox import settle
+from rumi.store.journal.reading import used_commands
 from rumi.store.journal.records import Incoming
 from rumi.texts import Language
+
+HELP_S: Final = 1.0
+"""Maximum wait of a `/help` for what the chat has, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -450,7 +458,7 @@ class Chat(Actor[ChatMessage]):
             case "start":
                 self._reply(message, reply_texts.greeting(self._language(message)))
             case "help":
-                self._reply(message, self._help(message))
+                self._reply(message, partial(self._help, message, rest))
             case "memory":
                 about_memory = self._context.about_memory
                 self._reply(message, partial(about_memory, self._chat, self._language(message), rest))
@@ -459,13 +467,30 @@ class Chat(Actor[ChatMessage]):
                     message, partial(self._context.about_skills, message, self._language(message), rest)
                 )
 
-    def _help(self, message: Incoming) -> str:
-        """Return the commands that the sender's role allows."""
+    async def _help(self, message: Incoming, rest: str) -> str:
+        """Return the usual commands, or all of them, that the sender's role allows."""
         language, people = self._language(message), self._context.people
         local = self._context.ids.owner_of(self._chat) == LOCAL
-        return reply_texts.help_text(
-            language, lambda name: not people.refusal(message, language, name), local=local
-        )
+
+        def may(name: str) -> bool:
+            return (local or name not in FOLDER_COMMANDS) and not people.refusal(message, language, name)
+
+        if rest.casefold() in HELP_ALL:
+            await trio.lowlevel.checkpoint()
+            return reply_texts.help_of_all(language, may)
+        group = self._context.ids.may_be_group(self._chat)
+        owner, used = self._context.ids.owner_of(self._chat), frozenset[str]()
+        with trio.move_on_after(HELP_S):  # the help is shown even if the store does not answer
+            with suppress(RumiError):
+                used = await self._services.journal.ask(used_commands(self._chat, owner))
+        shown = {
+            *used,
+            *(("queue",) if self._queue else ()),
+            *(("tasks",) if self._services.running_tasks(self._chat) else ()),
+            *(("people", "share", "unshare") if group else ("people",) if message.admin else ()),
+            *(FOLDER_COMMANDS if self._linked is not None else ()),
+        }
+        return reply_texts.help_text(language, may, shown)
 
     def _answers(self, message: Incoming) -> bool:
         """If this message is the awaited yes or no to the turn's question, record the answer and return True.

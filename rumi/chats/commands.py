@@ -91,6 +91,9 @@ HANDLER_NAMES: Final[Mapping[CommandName, str]] = {
 }
 """The names of the handlers of commands in `ChatServices.handlers`; chats handle all other commands."""
 
+HELP_ALL: Final = frozenset({"all", "todo", "tudo"})
+"""Arguments of a `/help` that shows all commands."""
+
 QUEUE_DROP: Final = "drop"
 QUEUE_DROP_ALL: Final = "all"
 
@@ -103,6 +106,8 @@ RESET_FILES = f"/reset {FILES_YES}"
 
 FOLDER_JOBS: Final[frozenset[Literal["apply", "discard"]]] = frozenset({"apply", "discard"})
 """Commands that change a linked folder, or lose changes to it. They ask first, and wait for the turn."""
+FOLDER_COMMANDS: Final = ("diff", "apply", "discard")
+"""Commands about a linked folder, which only chats of the terminal and the page have."""
 
 _SPOKEN: Final[Mapping[str, CommandName]] = {"si": "yes", "sí": "yes", "lista": "list"}
 """Aliases of commands."""

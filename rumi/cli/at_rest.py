@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from rumi.app.engine import chat_files_at_rest
@@ -94,6 +95,7 @@ async def _part(home: "Home", call: str) -> AsyncIterator[object]:
             case "chats":
                 from rumi.chats.chat_calls import ChatCalls
                 from rumi.chats.linked_folders import SandboxFolders
+                from rumi.chats.recorder.recorder import delete_recordings
                 from rumi.chats.undo.snapshots import Snapshots
                 from rumi.store.journal.forgetting import delete_chat
 
@@ -101,6 +103,7 @@ async def _part(home: "Home", call: str) -> AsyncIterator[object]:
                     while await ask(delete_chat(chat)):  # deletes in bounded steps; True while rows are left
                         continue
                     await workspaces.remove(chat)
+                    await threads(partial(delete_recordings, home.root, (chat,)))
 
                 async def stop(chat: str) -> None:
                     """Do nothing: no container runs."""

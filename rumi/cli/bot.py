@@ -10,10 +10,9 @@ from rumi.cli.asking import ask
 from rumi.cli.bot_project import apply, diff
 from rumi.cli.bot_skills import skills_of
 from rumi.cli.daemon import say
-from rumi.cli.grouping import Listing
 from rumi.cli.model_names import model_option
 from rumi.cli.printing import JSON, confirm, echo, echo_json, flat_lines
-from rumi.cli.speaking import reader
+from rumi.cli.speaking import Listing, reader
 from rumi.platform.printable import flat
 from rumi.platform.texts.words import in_words
 from rumi.texts import gettext, ngettext

@@ -7,9 +7,8 @@ from typing import Any
 import click
 
 from rumi.cli.asking import ask
-from rumi.cli.grouping import Listing
 from rumi.cli.printing import JSON, Styled, cut, echo, echo_json, local_time
-from rumi.cli.speaking import confirms_deletion, ntr, reader, say, tr
+from rumi.cli.speaking import Listing, confirms_deletion, ntr, reader, say, tr
 from rumi.platform.markdown import fenced
 from rumi.platform.printable import flat
 

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rumi.cli.grouping import Listing
 from rumi.cli.printing import JSON, console, echo, echo_json, prompt
-from rumi.cli.speaking import say, tr
+from rumi.cli.speaking import Listing, say, tr
 from rumi.errors import UsageError
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 import click
 
-from rumi.cli.grouping import Listing
+from rumi.cli.speaking import Listing
 
 
 @click.group(

@@ -7,12 +7,11 @@ import sys
 from collections.abc import Iterator
 from difflib import get_close_matches
 from itertools import takewhile
+from typing import Final, NamedTuple
 
 import click
 
 from rumi import __version__
-from rumi.cli.command_table import COMMANDS, OLD_NAMES, OLD_NAMES_UNTIL, SECTIONS
-from rumi.cli.grouping import SpeakingContext, speaking
 from rumi.cli.printing import CleanStream, echo
 from rumi.errors import RumiError, UsageError, single
 from rumi.texts import Text, joined, os_error
@@ -21,12 +20,100 @@ MISSPELLED = 0.75
 """How similar to a command the first of several words must be to count as one that is misspelled."""
 
 
+SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
+    Text("Talk"): {
+        "chat": ("rumi.cli.chat", Text("Talk to the assistant in this terminal (the default).")),
+        "chats": ("rumi.cli.chats", Text("List, search, stop, reset, export and delete chats.")),
+        "memory": (
+            "rumi.cli.memory",
+            Text("Show, change and export what the assistant knows about its users."),
+        ),
+    },
+    Text("Look"): {
+        "status": ("rumi.cli.status", Text("Show what the running Rumi does.")),
+        "models": ("rumi.cli.models", Text("Show the models, what they cost, and try them out.")),
+        "doctor": ("rumi.cli.doctor.command", Text("Check everything that a working installation needs.")),
+    },
+    Text("Automate"): {
+        "tasks": ("rumi.cli.tasks", Text("Research a question; show and stop work in the background.")),
+        "bot": (
+            "rumi.cli.bot",
+            Text("Make, run, wake and stop bots, which work on their own towards a goal."),
+        ),
+        "schedule": ("rumi.cli.schedule", Text("Set reminders and schedules, and triggers for events.")),
+        "skills": ("rumi.cli.skills", Text("Show the skills, switch them on and off, make new ones.")),
+        "mcp": ("rumi.cli.mcp", Text("Manage servers that bring tools (MCP), and let programs ask Rumi.")),
+    },
+    Text("Administer"): {
+        "setup": (
+            "rumi.cli.setup",
+            Text("Ask for what a new installation needs, and write config.toml and .env."),
+        ),
+        "config": ("rumi.cli.config", Text("Show and change the configuration, and who may talk to Rumi.")),
+        "serve": ("rumi.cli.serve", Text("Serve Telegram, the page and terminals: what is configured.")),
+        "data": ("rumi.cli.data", Text("Back up, restore, and copy what Rumi stores.")),
+        "debug": (
+            "rumi.cli.debug",
+            Text("Read the audit log, pack a turn for a bug report, and look closer."),
+        ),
+    },
+}
+"""The commands in the order of the help: the title of a section, and its commands.
+
+A command is the module that defines it as `command`, and its line in the help.
+"""
+
+COMMANDS: Final = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
+
+
+class OldName(NamedTuple):
+    """A name of an earlier version: the module of the command, and what the command is called now."""
+
+    module: str
+    now: str
+
+
+OLD_NAMES: Final = {
+    "backup": OldName("rumi.cli.backup", "data backup"),
+    "fetch": OldName("rumi.cli.fetch", "debug fetch"),
+    "logs": OldName("rumi.cli.logs", "debug logs"),
+    "people": OldName("rumi.cli.people", "config people"),
+    "recall": OldName("rumi.cli.recall", "chats search"),
+    "replay": OldName("rumi.cli.replay", "debug replay"),
+    "report": OldName("rumi.cli.report", "debug report"),
+    "research": OldName("rumi.cli.research", "tasks research"),
+    "reset": OldName("rumi.cli.reset", "chats reset"),
+    "restore": OldName("rumi.cli.restore", "data restore"),
+    "sandbox": OldName("rumi.cli.sandbox", "debug sandbox"),
+    "stop": OldName("rumi.cli.stop", "chats stop"),
+    "store": OldName("rumi.cli.store", "data"),
+    "telegram": OldName("rumi.cli.telegram", "serve --telegram"),
+    "trigger": OldName("rumi.cli.trigger", "schedule trigger"),
+    "undo": OldName("rumi.cli.undo", "chats undo"),
+    "usage": OldName("rumi.cli.usage", "models usage"),
+    "web": OldName("rumi.cli.web", "serve --no-telegram --web HOST:PORT"),
+}
+"""The old names, which work as they always did, and which neither help nor completion shows."""
+
+OLD_NAMES_UNTIL: Final = "1.0"
+"""The version without the old names."""
+
 UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 """The error numbers of a disk that cannot be written to."""
 
 
 NO_SUCH_OPTION = "No such option {name!r}."
 """The key of click's text for an unknown option."""
+
+
+class SpeakingContext(click.Context):
+    """A context that shows help in the reader's language."""
+
+    def make_formatter(self) -> click.HelpFormatter:
+        """Return a formatter for the reader's language."""
+        from rumi.cli.speaking import Formatter
+
+        return Formatter(width=self.terminal_width, max_width=self.max_content_width)
 
 
 class LazyGroup(click.Group):
@@ -52,12 +139,14 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands by subject, without importing them."""
-        from rumi.cli.speaking import translate
+        from rumi.cli.speaking import tr, translate
 
         width = max(map(len, COMMANDS))
-        for title, commands in SECTIONS.items():
-            with formatter.section(translate(title)):
-                formatter.write_dl([(name.ljust(width), summary) for name, (_, summary) in commands.items()])
+        with formatter.section(tr("Commands")):
+            for title, commands in SECTIONS.items():
+                with formatter.section(translate(title)):
+                    rows = [(name.ljust(width), summary) for name, (_, summary) in commands.items()]
+                    formatter.write_dl(rows)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse `rumi` as `rumi chat`, `rumi -p …` and a prompt as arguments of it, except for completion."""
@@ -88,6 +177,12 @@ class LazyGroup(click.Group):
         command = self.get_command(click.Context(self), meant) if meant else None
         return said[1] not in getattr(command, "commands", {})
 
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command; then say its new name if an old one was used."""
+        result = super().invoke(ctx)
+        note_old_name(ctx)
+        return result
+
     def _is_own(self, ctx: click.Context, word: str) -> bool:
         """Return True if an option belongs to `rumi` itself.
 
@@ -108,13 +203,13 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command; for an unknown name, fail and suggest the most similar command.
 
-        For an old name, say on standard error what the command is called now.
+        An old name is noted for `note_old_name`.
         """
         name = args[0]
         if name in COMMANDS or ctx.resilient_parsing:
             return super().resolve_command(ctx, args)
         if name in OLD_NAMES:
-            _note_old_name(name)
+            ctx.meta[OLD_NAME] = name
         elif near := get_close_matches(name, [*COMMANDS, *OLD_NAMES], n=1):
             from rumi.cli.speaking import tr
 
@@ -127,8 +222,17 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
-def _note_old_name(name: str) -> None:
-    """Say on standard error what the command with this old name is called now; ignore a closed terminal."""
+OLD_NAME: Final = "rumi.old_name"
+"""The key of an old name in the context."""
+
+
+def note_old_name(ctx: click.Context) -> None:
+    """Say once on standard error what a command that was called by an old name is called now.
+
+    Nothing is said if the command fails: its error is the one sentence that counts.
+    """
+    if (name := ctx.meta.pop(OLD_NAME, None)) is None:
+        return
     from rumi.cli.speaking import say
 
     try:
@@ -139,8 +243,21 @@ def _note_old_name(name: str) -> None:
             new=OLD_NAMES[name].now,
             version=OLD_NAMES_UNTIL,
         )
-    except OSError:
+    except OSError:  # nobody reads it
         _forget_output(2)
+
+
+def speaking(command: click.Command) -> click.Command:
+    """Make the command and its subcommands show their help in the reader's language; return the command.
+
+    A command's short help becomes the complete first sentence of its help; click would cut a long sentence.
+    """
+    command.context_class = SpeakingContext
+    first = " ".join((command.help or "").split("\n\n")[0].split())
+    command.short_help = command.short_help or first.partition(". ")[0].removesuffix(".") + "."
+    for inner in getattr(command, "commands", {}).values():
+        speaking(inner)
+    return command
 
 
 def _options(command: click.Command) -> list[str]:

@@ -9,11 +9,10 @@ import click
 
 from rumi.cli import run_async
 from rumi.cli.asking import when_free
-from rumi.cli.grouping import Listing
 from rumi.cli.mcp_serve import serve
 from rumi.cli.mcp_servers import absolute_command, missing_paths, servers_of
 from rumi.cli.printing import JSON, confirm, echo, echo_json
-from rumi.cli.speaking import reader, say, tr, translate
+from rumi.cli.speaking import Listing, reader, say, tr, translate
 from rumi.errors import UsageError
 from rumi.platform.printable import flat
 from rumi.platform.texts.words import in_words

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from rumi.cli.asking import ask
-from rumi.cli.grouping import Listing
 from rumi.cli.printing import JSON, console, echo, echo_json, local_day
-from rumi.cli.speaking import confirms_deletion, tr
+from rumi.cli.speaking import Listing, confirms_deletion, tr
 from rumi.texts import gettext
 
 if TYPE_CHECKING:

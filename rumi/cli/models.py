@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from rumi.cli import run_async
-from rumi.cli.grouping import Listing
 from rumi.cli.model_names import configured, known_names
 from rumi.cli.printing import JSON, echo, echo_json
-from rumi.cli.speaking import reader, say, tr
+from rumi.cli.speaking import Listing, reader, say, tr
 from rumi.platform.texts.words import in_words
 
 if TYPE_CHECKING:

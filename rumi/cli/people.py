@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rumi.cli.grouping import Listing
 from rumi.cli.printing import JSON, echo, echo_json
-from rumi.cli.speaking import tr
+from rumi.cli.speaking import Listing, tr
 
 if TYPE_CHECKING:
     from rumi.platform.config.cascade import Loaded

@@ -39,7 +39,7 @@ def command(turn: str, step: int | None, model: str | None) -> None:
         raise click.UsageError(tr("--model needs --from."))
     home = Home(home_from(os.environ))
     loaded = load_settings(home.root, os.environ, {})
-    recorded = read_recording(find_recording(home.root, turn))
+    recorded = read_recording(find_recording(home.root, turn, loaded.settings.record.turns))
     redact = Redactor(loaded.secrets.values())
     now = _now(home, recorded)
     if step is None:

@@ -11,13 +11,13 @@ from rumi.texts import os_error
 
 
 @click.command()
-@click.argument("turn")
+@click.argument("turn", default="")
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="The file to write; by default TURN.zip."
 )
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 def command(turn: str, output: Path | None, yes: bool) -> None:
-    """Pack a recorded turn for a bug report, after showing what is in it.
+    """Pack a recorded turn, or the last one, for a bug report, after showing what is in it.
 
     Known secrets and everything that looks like a key are hidden. The rest is what was said and done.
     """
@@ -29,8 +29,9 @@ def command(turn: str, output: Path | None, yes: bool) -> None:
     from rumi.platform.redact import Redactor
 
     home = home_from(os.environ)
-    redact = Redactor(load_settings(home, os.environ, {}).secrets.values())
-    path = find_recording(home, turn)
+    loaded = load_settings(home, os.environ, {})
+    redact = Redactor(loaded.secrets.values())
+    path = find_recording(home, turn, loaded.settings.record.turns)
     target = output or Path(f"{path.stem}.zip")
     for line in contents(read_recording(path), redact):
         echo(line)

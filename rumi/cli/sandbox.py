@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 import click
 
 from rumi.cli import run_async
-from rumi.cli.grouping import Listing
 from rumi.cli.printing import echo
-from rumi.cli.speaking import reader, say, translate
+from rumi.cli.speaking import Listing, reader, say, translate
 
 if TYPE_CHECKING:
     from rumi.platform.config.cascade import Loaded

@@ -7,9 +7,8 @@ import click
 
 from rumi.cli.asking import ask
 from rumi.cli.daemon import say
-from rumi.cli.grouping import Listing
 from rumi.cli.printing import JSON, echo, echo_json, flat_lines
-from rumi.cli.speaking import reader, tr
+from rumi.cli.speaking import Listing, reader, tr
 from rumi.errors import UsageError
 from rumi.platform.chat_ids import DEFAULT_CHAT
 from rumi.platform.printable import flat

@@ -119,6 +119,7 @@ async def _serve(
     from rumi.app.shutdown import serve_channels, stop_signals
     from rumi.channels.terminal.progress import show_progress
     from rumi.cli.control import yield_home
+    from rumi.cli.group import note_old_name
     from rumi.platform.config.cascade import load_settings
     from rumi.platform.config.files import home_from
     from rumi.platform.home import Home
@@ -155,6 +156,8 @@ async def _serve(
                 home, loaded, engine, channels=channels, full=full, service=True, cluster=cluster
             ) as app,
         ):
+            if (context := click.get_current_context(silent=True)) is not None:
+                note_old_name(context)  # now: it ends only with a signal
             for note in app.notes:
                 _say(translate(language, note))
             look_for_cycles_seldom()

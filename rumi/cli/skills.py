@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rumi.cli.grouping import Listing
 from rumi.cli.printing import echo
-from rumi.cli.speaking import ntr, reader, say, tr, translate
+from rumi.cli.speaking import Listing, ntr, reader, say, tr, translate
 from rumi.platform.printable import flat
 from rumi.platform.texts.translation import error_text
 from rumi.platform.texts.words import in_words

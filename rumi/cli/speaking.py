@@ -1,10 +1,12 @@
-"""Translation of the command line's help, usage errors and results into the reader's language."""
+"""Groups of commands, and help, usage errors and results in the reader's language."""
 
+import importlib
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
+from typing import Any
 
 import click
 
@@ -125,6 +127,47 @@ def show_usage_error(error: click.ClickException) -> None:
         message = message.replace(error.message, said, 1)
     lines.append(tr("Error: {message}", message=message))
     echo("\n".join(lines), err=True)
+
+
+class Listing(click.Group):
+    """A group whose commands may be defined in other modules, and that lists if no command is named.
+
+    `members` maps names to modules such as `rumi.cli.stop`, which define them as `command`, or to
+    `module:attribute`. `default` is the command that runs without a name; without it, the group shows help.
+    """
+
+    def __init__(
+        self, *args: Any, members: Mapping[str, str] | None = None, default: str = "", **more: Any
+    ) -> None:
+        """Create the group; further arguments are those of a click group."""
+        super().__init__(*args, **more)
+        self.default = default
+        self._members = dict(members or {})
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands in the order of the alphabet."""
+        return sorted({*self.commands, *self._members})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command; import it if another module defines it."""
+        if cmd_name in self._members:
+            from rumi.cli.group import (
+                speaking,
+            )  # late: `rumi.cli.group` is loaded for each command, this is not
+
+            module, _, attribute = self._members[cmd_name].partition(":")
+            found = getattr(importlib.import_module(module), attribute or "command")
+            assert isinstance(found, click.Command)
+            return speaking(found)
+        return super().get_command(ctx, cmd_name)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse `rumi chats` and `rumi chats --json` as `rumi chats list …`, except for shell completion."""
+        own = {*self.get_help_option_names(ctx), *(name for option in self.params for name in option.opts)}
+        bare = not args or (args[0].startswith("-") and args[0] not in own)
+        if self.default and bare and not ctx.resilient_parsing:
+            args = [self.default, *args]
+        return super().parse_args(ctx, args)
 
 
 _OF_CLICK = (

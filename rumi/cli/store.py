@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from rumi.cli.grouping import Listing
 from rumi.cli.printing import JSON, echo, echo_json
-from rumi.cli.speaking import say
+from rumi.cli.speaking import Listing, say
 from rumi.errors import UsageError
 
 if TYPE_CHECKING:

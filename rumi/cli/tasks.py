@@ -9,9 +9,8 @@ import click
 from rumi.cli import run_async
 from rumi.cli.asking import ask
 from rumi.cli.daemon import say
-from rumi.cli.grouping import Listing
 from rumi.cli.printing import JSON, echo, echo_json, flat_lines, local_time
-from rumi.cli.speaking import reader
+from rumi.cli.speaking import Listing, reader
 from rumi.errors import RumiError, UsageError, single
 from rumi.platform.chat_ids import DEFAULT_CHAT
 from rumi.platform.printable import flat

@@ -5,6 +5,7 @@ import html
 import json
 import re
 from collections.abc import Iterable
+from copy import copy
 from typing import Any, Final
 from urllib.parse import quote, quote_plus
 
@@ -31,10 +32,17 @@ _WRAPPED: Final = re.compile(
 _UNENDED: Final = re.compile(
     r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{20,}+(?:(?:\r?\n|\\r\\n|\\n)[A-Za-z0-9+/_-]*+)*\r?\Z"
 )
+_LEAST_REMEMBERED: Final = 64
+MOST_REMEMBERED: Final = 4_000_000
+"""Maximum number of characters of the texts that a remembering redactor holds."""
 _LEAST_LINE: Final = 20
 _MOST_PENDING: Final = 4096
 """Maximum length of unfinished base64 lines that a stream holds back at its end."""
 _LINE_END: Final = r"(?:\r?\n|\\r\\n|\\n)?"
+
+
+class Encoded(str):
+    """A text that is a picture in base64. It is not searched for secrets, which would take long."""
 
 
 class Redactor:
@@ -48,13 +56,35 @@ class Redactor:
         self._forms = sorted((form for form in forms if form not in HIDDEN), key=lambda f: (-len(f), f))
         self._encoded = {form for secret in secrets for form in _base64_forms(_raw(secret))}
         self._beginnings: frozenset[str] | None = None
+        self._memo: dict[str, str] | None = None
+        self._memo_chars = 0
+
+    def remembering(self) -> "Redactor":
+        """Return a redactor with the same secrets that remembers long texts, for texts that come again.
+
+        It holds texts of at most `MOST_REMEMBERED` characters, the latest ones.
+        """
+        other = copy(self)
+        other._memo = {}
+        return other
 
     def __repr__(self) -> str:
         return "Redactor()"
 
     def text(self, text: str) -> str:
         """Replace known secrets and everything that looks like a secret with `[hidden]`. Idempotent."""
-        return TABLE.hide(self.known(text))
+        if self._memo is None or len(text) < _LEAST_REMEMBERED:
+            return TABLE.hide(self.known(text))
+        hidden = self._memo.pop(text, None)
+        if hidden is None:
+            hidden = TABLE.hide(self.known(text))
+            self._memo_chars += len(text)
+        self._memo[text] = hidden  # last in the order of the dictionary, of which the first is dropped
+        while self._memo_chars > MOST_REMEMBERED:
+            oldest = next(iter(self._memo))
+            del self._memo[oldest]
+            self._memo_chars -= len(oldest)
+        return hidden
 
     def known(self, text: str) -> str:
         """Replace only known secrets, in all of their encodings, with `[hidden]`."""
@@ -72,6 +102,8 @@ class Redactor:
         The context also counts: a string is hidden if its name in an object stands for a secret, or if the
         element before it in a list is an option that takes a secret.
         """
+        if isinstance(value, Encoded):
+            return value
         if isinstance(value, str):
             return self._named(name, self.text(value)) if name else self.text(value)
         if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""`rumi backup`: a copy that can be put back, made while others write, that overwrites nothing."""
+"""`rumi data backup`: a copy that can be put back, made while others write, that overwrites nothing."""
 
 import json
 import os
@@ -314,7 +314,7 @@ def test_a_second_backup_never_lies_in_the_first(home: Home, tmp_path: Path) -> 
 def test_without_files_the_chats_files_are_left_out_and_that_is_said(home: Home, tmp_path: Path) -> None:
     said = Program(home.root).run("backup", "--without-files", str(tmp_path / "b")).stdout
     assert "workspace/ is not in it" in said
-    assert f"rumi restore {tmp_path / 'b'}" in said
+    assert f"rumi data restore {tmp_path / 'b'}" in said
     assert not (tmp_path / "b" / "workspace").exists()
 
 

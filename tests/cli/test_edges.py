@@ -59,9 +59,9 @@ def test_a_text_that_is_no_utf8_is_worked_on_all_the_same(bubblewrap: Program) -
 @pytest.mark.parametrize(
     ("line", "completed"),
     [
-        ("st", {"status", "stop", "store"}),
-        ("sandbox b", {"build"}),
-        ("chats s", {"search", "show"}),
+        ("st", {"status"}),
+        ("debug sandbox b", {"build"}),
+        ("chats s", {"search", "show", "stop"}),
         ("chat --mo", {"--model"}),
     ],
 )

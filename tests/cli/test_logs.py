@@ -1,4 +1,4 @@
-"""`rumi logs` on logs as the program writes them, put aside and torn ones too."""
+"""`rumi debug logs` on logs as the program writes them, put aside and torn ones too."""
 
 import json
 import os

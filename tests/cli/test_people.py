@@ -1,4 +1,4 @@
-"""`rumi people`: lists, adds and removes people, and what the doctor says about them."""
+"""`rumi config people`: lists, adds and removes people, and what the doctor says about them."""
 
 import json
 from pathlib import Path

@@ -126,9 +126,11 @@ WALK: dict[str, list[list[str]]] = {
     "data backup": [["{out}/backup"], ["{out}/" + EVIL]],
     "data show": [[], ["--json"]],
     "data restore": [[EVIL], ["{out}/backup", "-y"]],
+    "config get": [[EVIL], ["model"], ["model.default", "--json"]],
     "config path": [[]],
     "config set": [[EVIL, EVIL], ["model.default", EVIL], ["log.keep", EVIL]],
-    "config show": [[]],
+    "config show": [[], ["--json"]],
+    "config unset": [[EVIL], ["log.keep"]],
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""`rumi sandbox` and `rumi doctor` from outside: what they print, and how they end."""
+"""`rumi debug sandbox` and `rumi doctor` from outside: what they print, and how they end."""
 
 import json
 import subprocess
@@ -86,7 +86,7 @@ def test_clean_removes_what_a_kill_left_and_never_another_installations(
     try:
         left = f"rumi-runner-cli-{ours}"
         assert left in docker.run("sandbox", "status").stdout
-        assert "rumi sandbox clean" in docker.run("doctor").stdout
+        assert "rumi debug sandbox clean" in docker.run("doctor").stdout
         assert docker.run("sandbox", "clean").stdout == f"removed {left}\n"
         assert docker.run("sandbox", "clean").stdout == "There was nothing to remove.\n"
         status = docker.run("sandbox", "status").stdout
@@ -102,7 +102,7 @@ def test_clean_removes_what_a_kill_left_and_never_another_installations(
 @pytest.mark.docker
 def test_an_image_that_is_missing_is_told_with_the_command_that_makes_it(docker: Program) -> None:
     docker.env = docker.env | {"RUMI_SANDBOX__IMAGE": "rumi-runner-tests:there-is-none"}
-    assert "rumi sandbox build" in docker.run("sandbox", "status").stdout
+    assert "rumi debug sandbox build" in docker.run("sandbox", "status").stdout
 
 
 @pytest.mark.parametrize("words", [("sandbox", "status"), ("sandbox", "clean"), ("sandbox", "build")])

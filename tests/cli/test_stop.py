@@ -1,4 +1,4 @@
-"""`rumi stop` where nothing runs, and the exit code for names that are unknown."""
+"""`rumi chats stop` where nothing runs, and the exit code for names that are unknown."""
 
 import sqlite3
 from contextlib import closing

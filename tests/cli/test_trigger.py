@@ -1,4 +1,4 @@
-"""`rumi trigger` and signed requests, asked of the whole program in a process of its own."""
+"""`rumi schedule trigger` and signed requests, asked of the whole program in a process of its own."""
 
 import json
 import os
@@ -103,7 +103,9 @@ def test_the_command_fires_lists_and_tests_triggers(bubblewrap: Program) -> None
         piped = json.loads(bubblewrap.run("trigger", "cron", "-", "--json", text="from a pipe").stdout)
         assert (piped["status"], piped["chat"]) == ("accepted", "cli")
         waited = bubblewrap.run("trigger", "cron", "--wait", text="piped without -").stdout
-        assert "event of the trigger cron, from rumi trigger" in waited  # the offline model shows what came
+        assert (
+            "event of the trigger cron, from rumi schedule trigger" in waited
+        )  # the offline model shows what came
         assert "piped without -" in waited
         late = bubblewrap.run("trigger", "cron", "x", "--wait", "--timeout", "0.1", "--json", code=None)
         assert late.returncode == (0 if json.loads(late.stdout)["reply"] else 1)
@@ -147,4 +149,4 @@ def test_wrong_triggers_are_told(bubblewrap: Program) -> None:
     (bubblewrap.home / "config.toml").write_text('[triggers.a]\nsecret = "$NOT_SET"\n[triggers.b]\n')
     listed = bubblewrap.run("trigger").stdout
     assert "triggers.a.secret refers to $NOT_SET, which is not set" in listed
-    assert "only by rumi trigger b" in listed
+    assert "only by rumi schedule trigger b" in listed

@@ -1,4 +1,4 @@
-"""`rumi undo`, `rumi replay` and `rumi report`, with the offline model in real sandboxes."""
+"""`rumi chats undo`, `rumi debug replay` and `rumi debug report`, with the offline model in real sandboxes."""
 
 import os
 from pathlib import Path

@@ -99,6 +99,8 @@ WORDS = {
     "data copy": ["--to", "postgresql://rumi@127.0.0.1:1/rumi"],
     "config show": [],
     "config path": [],
+    "config get": ["language"],
+    "config unset": ["language"],
     "config set": ["agent.max_turns", "5"],
     "setup": [],
 }

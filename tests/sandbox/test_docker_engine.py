@@ -85,7 +85,7 @@ async def test_a_missing_image_names_the_command_that_makes_it(
     daemon: FakeDaemon, engine: DockerEngine, tmp_path: Path
 ) -> None:
     daemon.scripted["POST /containers/create"] = [(404, {"message": "No such image: rumi-runner:latest"})]
-    with pytest.raises(SandboxError, match="rumi sandbox build"):
+    with pytest.raises(SandboxError, match="rumi debug sandbox build"):
         await engine.create("a", tmp_path)
 
 

@@ -58,7 +58,7 @@ async def look(name: str, selection: Selection = CORE_ONLY) -> ImageState:
 async def test_an_image_that_is_not_there_says_how_to_make_it(name: str) -> None:
     state = await look(name)
     assert not state.sound
-    assert "rumi sandbox build" in state.fault
+    assert "rumi debug sandbox build" in state.fault
 
 
 @pytest.mark.docker

@@ -1,4 +1,4 @@
-"""`rumi store copy`: all rows there and back, also after a kill, and never over what is there."""
+"""`rumi data copy`: all rows there and back, also after a kill, and never over what is there."""
 
 import json
 import os
@@ -37,7 +37,7 @@ def url(postgres: Server) -> Iterator[str]:
 
 def rumi(home: Path, *words: str, **environment: str) -> tuple[int, str, str]:
     """Run the command in this process; return its exit code, its output, and its error."""
-    done = CliRunner().invoke(group, ["store", *words], env=around(home, **environment))
+    done = CliRunner().invoke(group, ["data", *words], env=around(home, **environment))
     if isinstance(done.exception, RumiError):
         code = 2 if isinstance(done.exception, UsageError) else 1
         return code, done.output, f"{done.exception.message} {done.exception.advice}"

@@ -68,12 +68,14 @@ def add_all_chats(
     )
     recorder = Recorder(
         home.root,
-        inputs.redactor,
+        inputs.redactor.remembering(),  # each request repeats the history
         settings.record.turns,
         settings.record.max_mb * 1024 * 1024,
         agent.instructions,
         tuple(sandbox.strict.there),
         settings.sandbox.timeout_s,
+        chat_bytes=settings.record.chat_mb * 1024 * 1024,
+        total_bytes=settings.record.total_mb * 1024 * 1024,
     )
     alone = workers.ownership is None
     inputs.root.add(

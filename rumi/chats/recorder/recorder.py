@@ -36,15 +36,29 @@ logger = logging.getLogger(__name__)
 
 FOLDER: Final = "recordings"
 
+ROOM: Final = 0.9
+"""The share of the maximum size that is kept when recordings are deleted for their size.
+
+So not every turn has to look at all of them.
+"""
+
 Watch: TypeAlias = Callable[[TurnEvent], None]
+
+
+@dataclass(slots=True)
+class _Stored:
+    """The bytes of all recordings; -1 as long as nobody has counted them."""
+
+    bytes: int = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Recorder:
     """Retains recordings of the last `turns` turns of each chat, each of at most `max_bytes`.
 
-    `instructions` is the beginning of every prompt. Its text depends on `programs` (the programs in the
-    sandbox) and `command_timeout_s`.
+    A chat's recordings have at most `chat_bytes` and all together at most `total_bytes`, apart from those of
+    turns that run: the oldest are deleted when a turn begins. `instructions` is the beginning of every
+    prompt. Its text depends on `programs` (the programs in the sandbox) and `command_timeout_s`.
     """
 
     home: Path
@@ -55,6 +69,9 @@ class Recorder:
     programs: tuple[str, ...] = ()
     command_timeout_s: float = 0.0
     now: Callable[[], float] = time.time
+    chat_bytes: int = 32 * 1024 * 1024
+    total_bytes: int = 256 * 1024 * 1024
+    stored: _Stored = field(default_factory=_Stored)
 
     def begin(self, chat: str, turn: str, turn_input: TurnInput) -> "Recording":
         """Begin to record a turn and return its recording. Never raise an expected error."""
@@ -62,13 +79,36 @@ class Recorder:
         with recording.forgiving():
             recording.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._drop_oldest(recording.path.parent)
+            self._make_room()
             recording.begin(chat, turn, turn_input)
         return recording
 
     def _drop_oldest(self, folder: Path) -> None:
-        kept = sorted(folder.glob("*.jsonl"), key=lambda path: int(path.stem[1:] or 0))
-        for path in kept[: max(0, len(kept) - self.turns + 1)]:
+        kept = sorted(folder.glob("*.jsonl"), key=lambda path: int(path.stem[1:] or 0), reverse=True)
+        bytes = 0
+        for index, path in enumerate(kept):
+            size = path.stat().st_size
+            bytes += size
+            if index >= self.turns - 1 or bytes > self.chat_bytes:
+                path.unlink(missing_ok=True)
+                self.count(-size)
+
+    def _make_room(self) -> None:
+        """Delete the oldest recordings of all chats if they have too many bytes; count them at first."""
+        if 0 <= self.stored.bytes <= self.total_bytes:
+            return
+        files = [(path, path.stat()) for path in (self.home / FOLDER).glob("*/*.jsonl")]
+        self.stored.bytes = sum(stat.st_size for _, stat in files)
+        for path, stat in sorted(files, key=lambda file: file[1].st_mtime):
+            if self.stored.bytes <= self.total_bytes * ROOM:
+                break
             path.unlink(missing_ok=True)
+            self.count(-stat.st_size)
+
+    def count(self, bytes: int) -> None:
+        """Add to the number of bytes of all recordings."""
+        if self.stored.bytes >= 0:
+            self.stored.bytes = max(0, self.stored.bytes + bytes)
 
     def chats(self) -> tuple[str, ...]:
         """Return the chats that have recordings."""
@@ -80,6 +120,7 @@ class Recorder:
     def forget(self, chat: str) -> None:
         """Delete all recordings of a chat."""
         delete_recordings(self.home, (chat,))
+        self.stored.bytes = -1
 
     def expire(self, retention_s: float) -> None:
         """Delete recordings that are older than `retention_s` seconds."""
@@ -87,6 +128,7 @@ class Recorder:
             with contextlib.suppress(OSError):
                 if path.stat().st_mtime < self.now() - retention_s:
                     path.unlink()
+        self.stored.bytes = -1
 
 
 def delete_recordings(home: Path, chats: Collection[str]) -> None:
@@ -224,9 +266,11 @@ class Recording:
         if self._left < 0:
             logger.warning("%s is not recorded: it is too long", self.path.stem)
             self.close()
+            self.recorder.count(len(line) + self._left - self.recorder.max_bytes)
             self.path.unlink(missing_ok=True)  # a recording without its end cannot be replayed
             return
         os.write(self._file, line)
+        self.recorder.count(len(line))
 
     @contextlib.contextmanager
     def forgiving(self) -> Iterator[None]:

@@ -17,7 +17,8 @@ from rumi.agent.tool import ToolResult
 from rumi.errors import RumiError, UsageError
 from rumi.models.model import Message, ModelRequest, Picture, Reply, ToolCall, ToolSpec, Usage
 from rumi.platform.openat import read_foreign
-from rumi.texts import os_error
+from rumi.platform.redact import Encoded
+from rumi.texts import Text, os_error
 
 VERSION: Final = 1
 MOST_BYTES: Final = 256 * 1024 * 1024
@@ -89,7 +90,7 @@ def dump_call(call: ToolCall) -> Json:
 
 def dump_picture(picture: Picture) -> Json:
     """Return a picture as JSON, its bytes in base64."""
-    data = base64.b64encode(picture.data).decode()
+    data = Encoded(base64.b64encode(picture.data).decode())
     return {"path": picture.path, "media_type": picture.media_type, "data": data}
 
 
@@ -241,21 +242,27 @@ def _reply(record: Mapping[str, Any]) -> Reply:
     return Reply(**{**record, "tool_calls": calls, "usage": Usage(**record["usage"])})
 
 
-def find_recording(home: Path, named: str) -> Path:
-    """Return the file of a recorded turn, by its id or its path.
+def find_recording(home: Path, named: str, turns: int = 20) -> Path:
+    """Return the file of a recorded turn, by its id or its path; of the last turn if the name is empty.
+
+    `turns` is the number of turns that are recorded, for the error.
 
     Raises:
         UsageError: the recording does not exist.
     """
+    advice: str = "Recording is off. Turn it on with: rumi config set record.turns 20"
+    if turns:
+        advice = Text("The last {turns} turns of each chat are recorded.", turns=turns)
+    if not named:
+        recordings = list((home / "recordings").glob("*/*.jsonl"))
+        if recordings:
+            return max(recordings, key=lambda path: path.stat().st_mtime)
+        raise UsageError("No turn is recorded.", advice)
     if TURN.fullmatch(named):
         found = sorted((home / "recordings").glob(f"*/{named}.jsonl"))
         if found:
             return found[0]
-        raise UsageError(
-            "The turn {named} is not recorded.",
-            "Turn recording on with: rumi config set record.turns 20",
-            named=named,
-        )
+        raise UsageError("The turn {named} is not recorded.", advice, named=named)
     path = Path(named)
     if not path.is_file():
         raise UsageError(

@@ -690,10 +690,16 @@ class MemorySection(Section):
 
 
 class RecordSection(Section):
-    """`[record]`: the number of recordings of turns to retain for each chat, and the maximum size of each."""
+    """`[record]`: how many turns of each chat are recorded, and how large recordings may become.
 
-    turns: Annotated[int, Field(ge=0, le=1000)] = 0
+    Without `turns`, nothing is recorded. `max_mb` limits one recording, `chat_mb` those of a chat, and
+    `total_mb` all of them; the oldest are deleted first.
+    """
+
+    turns: Annotated[int, Field(ge=0, le=1000)] = 20
     max_mb: Count = 16
+    chat_mb: Count = 32
+    total_mb: Count = 256
 
 
 class UndoSection(Section):

@@ -1,7 +1,7 @@
 """Replies of a chat, for all channels."""
 
-from collections.abc import Callable, Sequence
-from typing import Literal, TypeAlias
+from collections.abc import Callable, Collection, Sequence
+from typing import Final, Literal, TypeAlias
 
 from rumi.platform.printable import one_line
 from rumi.platform.texts.words import in_words
@@ -244,6 +244,9 @@ _COMMANDS: tuple[tuple[str, Text], ...] = (
     ("/retry", Text("runs the last unfinished message again")),
     ("/continue", Text("continues a turn that reached a limit")),
     ("/undo", Text("undoes the last turn, with its files")),
+    ("/diff", Text("what I changed in the folder that I work on; `/diff FILE` shows one file")),
+    ("/apply", Text("brings the changes into the folder; `/apply FILE` those of a file")),
+    ("/discard", Text("drops the changes; `/discard FILE` those of a file")),
     ("/memory", Text("what I know about you")),
     ("/recall", Text("finds what was said: `/recall QUERY`")),
     ("/forget_everything", Text("deletes for good everything I know about you")),
@@ -273,30 +276,70 @@ _COMMANDS: tuple[tuple[str, Text], ...] = (
 )
 
 
-_OF_FOLDERS: tuple[tuple[str, Text], ...] = (
-    ("/diff", Text("what I changed in the folder that I work on; `/diff FILE` shows one file")),
-    ("/apply", Text("brings the changes into the folder; `/apply FILE` those of a file")),
-    ("/discard", Text("drops the changes; `/discard FILE` those of a file")),
+USUAL: Final = ("help", "stop", "new", "retry", "undo", "status", "memory", "skills", "reset", "start")
+"""The commands that `/help` always shows, and that a channel's menu has."""
+
+_GROUPS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
+    (
+        Text("Talk"),
+        (
+            *("help", "stop", "queue", "new", "sessions", "retry", "continue", "undo", "compact", "context"),
+            *("status", "reset", "voice", "start"),
+        ),
+    ),
+    (Text("Work on a folder"), ("diff", "apply", "discard")),
+    (Text("Remember"), ("memory", "recall", "list", "share", "unshare", "forget_everything")),
+    (
+        Text("Automate"),
+        (
+            *("remind", "schedules", "snooze", "timezone", "research", "tasks"),
+            *("bots", "bot", "wake", "skills", "yes", "no"),
+        ),
+    ),
+    (Text("Administer"), ("usage", "allow", "whoami", "people")),
 )
-"""Commands about a folder of this machine, on which only chats of the terminal and the page work."""
+"""The groups of `/help all`; a command of no group comes after them."""
 
 
-def commands(language: Language, *, local: bool = False) -> list[tuple[str, str]]:
-    """Return the chat commands, each with its description; `local` adds those of the terminal's chats."""
-    known = _COMMANDS
-    if local:
-        after = next(index for index, (name, _) in enumerate(known, 1) if name == "/undo")
-        known = (*known[:after], *_OF_FOLDERS, *known[after:])
-    return [(name, translate(language, does)) for name, does in known]
+def commands(language: Language) -> list[tuple[str, str]]:
+    """Return the chat commands, each with its description."""
+    return [(name, translate(language, does)) for name, does in _COMMANDS]
+
+
+def menu(language: Language) -> list[tuple[str, str]]:
+    """Return the usual chat commands, each with its description."""
+    all_ = dict(commands(language))
+    return [(f"/{name}", all_[f"/{name}"]) for name in USUAL]
 
 
 def help_text(
-    language: Language, may: Callable[[str], bool] = lambda name: True, *, local: bool = False
+    language: Language, may: Callable[[str], bool] = lambda name: True, with_content: Collection[str] = ()
 ) -> str:
-    """Return the list of the chat commands that the person `may` use; see `commands`."""
+    """Return the usual chat commands that the person `may` use, and those that have something to show now."""
     first = gettext(language, "Write what you need in your own words. Commands:")
-    shown = [command for command in commands(language, local=local) if may(command[0].removeprefix("/"))]
-    return "\n".join([first, "", *(f"- `{name}`: {does}" for name, does in shown)])
+    all_ = [(name, does) for name, does in commands(language) if may(name.removeprefix("/"))]
+    shown = [row for row in menu(language) if row in all_]
+    shown += [row for row in all_ if row[0].removeprefix("/") in with_content and row not in shown]
+    more = gettext(language, "`/help all` shows all commands.")
+    return "\n".join([first, "", *map(_help_line, shown), "", more])
+
+
+def help_of_all(language: Language, may: Callable[[str], bool] = lambda name: True) -> str:
+    """Return all chat commands that the person `may` use, in groups."""
+    left = {name: does for name, does in commands(language) if may(name.removeprefix("/"))}
+    parts = []
+    for title, names in _GROUPS:
+        rows = [(f"/{name}", left.pop(f"/{name}")) for name in names if f"/{name}" in left]
+        if rows:
+            parts.append("\n".join([f"**{translate(language, title)}**", *map(_help_line, rows)]))
+    if left:
+        parts.append("\n".join([f"**{gettext(language, 'More')}**", *map(_help_line, left.items())]))
+    return "\n\n".join(parts)
+
+
+def _help_line(row: tuple[str, str]) -> str:
+    name, does = row
+    return f"- `{name}`: {does}"
 
 
 def chat_status(

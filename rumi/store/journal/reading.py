@@ -117,6 +117,24 @@ def search_history(
     return FoundEntries(tuple(found), last if examined == SEARCHED else 0)
 
 
+@step(reads=True)
+def used_commands(transaction: Transaction, chat: str, owner: str) -> frozenset[str]:
+    """Return the chat commands that have something to show to this chat or its owner.
+
+    They are `tasks`, `bots`, `schedules`, `list` and, if calls wait for a yes, `yes` and `no`.
+    """
+    found = transaction.db.execute(
+        "SELECT EXISTS (SELECT 1 FROM tasks WHERE owner = ? AND kind != 'bot'),"
+        " EXISTS (SELECT 1 FROM tasks WHERE owner = ? AND kind = 'bot'),"
+        " EXISTS (SELECT 1 FROM schedules WHERE owner = ? AND state != 'done'),"
+        " EXISTS (SELECT 1 FROM list_items WHERE chat = ?),"
+        " EXISTS (SELECT 1 FROM parked WHERE chat = ? AND state = 'waits')",
+        (owner, owner, owner, chat, chat),
+    ).fetchone()
+    commands = (("tasks",), ("bots", "bot", "wake"), ("schedules", "snooze"), ("list",), ("yes", "no"))
+    return frozenset(name for names, used in zip(commands, found, strict=True) if used for name in names)
+
+
 def excerpt(text: str, words: str, chars: int = 160) -> str:
     """Return the part of a text around the first occurrence of a search word, on one line."""
     line = " ".join(text.split())

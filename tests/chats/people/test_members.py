@@ -67,7 +67,7 @@ async def test_the_people_of_a_group_are_those_who_have_written_there(
         assert "Cat" not in shown, "another group's"
         assert "has not written here: `cat`\n" in shown
         assert "no list of a group's members" in shown
-        assert "rumi people add" in shown
+        assert "rumi config people add" in shown
         members = await say(home, BOB, "/people")
         assert "`ann`" in members
         assert "id 1" not in members, "only an admin sees ids"

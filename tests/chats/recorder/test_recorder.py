@@ -21,9 +21,11 @@ from rumi.chats.recorder.recording import find_recording, read_recording
 from rumi.chats.recorder.replaying import Now, fork, replay
 from rumi.chats.recorder.report import contents, pack
 from rumi.models.model import Emit, Message, ModelError, ModelRequest, Reply, ToolCall, ToolSpec
-from rumi.platform.redact import Redactor
+from rumi.platform.config.schema import Settings
+from rumi.platform.redact import HIDDEN, MOST_REMEMBERED, Redactor
 from tests.chats.house import FunctionModel
 from tests.fakes.tools import Unasked
+from tests.platform.test_secret_forms import FORMS
 
 SAVED = Path(__file__).parents[2] / "recordings" / "three-calls.jsonl"
 SECRET = "s3cr3t-value-of-a-key"
@@ -69,7 +71,9 @@ def given(answer: object = works) -> TurnInput:
 
 
 def recorder(home: Path, turns: int = 2, **more: int) -> Recorder:
-    return Recorder(home, Redactor([SECRET]), turns, instructions=BASE, programs=("ls", "git"), **more)
+    return Recorder(
+        home, Redactor([SECRET]).remembering(), turns, instructions=BASE, programs=("ls", "git"), **more
+    )
 
 
 async def keep(_: object) -> None:
@@ -211,3 +215,59 @@ async def test_a_report_says_what_is_in_it_before(tmp_path: Path, autojump_clock
         assert sorted(packed.namelist()) == ["about.json", "recording.jsonl"]
     with pytest.raises(FileExistsError):
         pack(path, tmp_path / "t1.zip", Redactor(()))
+
+
+async def test_recordings_are_on_for_the_last_20_turns() -> None:
+    assert Settings().record.turns == 20
+
+
+async def test_each_form_of_a_secret_is_hidden_wherever_it_stands(
+    tmp_path: Path, autojump_clock: object
+) -> None:
+    for form, planted in FORMS.items():
+        await _check_hidden(tmp_path, form, planted)
+
+
+async def _check_hidden(home: Path, form: str, planted: str) -> None:
+    async def tells(request: ModelRequest, emit: Emit) -> Reply:
+        if request.messages[-1].role == "tool":
+            return Reply(f"It is {planted}", reasoning=f"so {planted}")
+        return Reply("", (ToolCall("c", "remember", json.dumps({"key": "k", "value": planted})),))
+
+    begin = replace(given(tells), history=(Message("user", f"look:\n{planted}"),))
+    path = await run(home, begin=begin)
+    strings = [text for line in path.read_text().splitlines() for text in _strings(json.loads(line))]
+    assert any(HIDDEN in text for text in strings), form
+    plain = Redactor(())
+    assert [text for text in strings if plain.text(text) != text] == [], form
+    assert [text for text in strings if f"look:\n{planted}" in text] == [], form
+
+
+def _strings(value: object) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [text for part in parts for text in _strings(part)]
+
+
+async def test_a_chat_and_all_chats_have_a_maximum_size(tmp_path: Path, autojump_clock: object) -> None:
+    one = (await run(tmp_path, "t1", turns=9)).stat().st_size
+    for number in range(2, 6):
+        path = await run(tmp_path, f"t{number}", turns=9, chat_bytes=2 * one + one // 2)
+    assert [entry.name for entry in sorted(path.parent.iterdir())] == ["t3.jsonl", "t4.jsonl", "t5.jsonl"]
+    for number in range(6, 9):
+        path = await run(tmp_path, f"t{number}", turns=9, total_bytes=2 * one)
+    kept = sum(entry.stat().st_size for entry in tmp_path.glob("recordings/*/*.jsonl"))
+    assert kept <= 3 * one + 500, "the maximum, and the turn that runs"
+    assert path.exists()
+
+
+async def test_a_long_history_is_searched_for_secrets_once(tmp_path: Path) -> None:
+    redact, text = Redactor([SECRET]).remembering(), f"{SECRET} " * 50
+    assert SECRET not in redact.text(text)
+    assert redact._memo is not None
+    assert text in redact._memo
+    for number in range(60):
+        redact.text(f"{number}" + "x" * 100_000)
+    assert redact._memo_chars <= MOST_REMEMBERED
+    assert text not in redact._memo

@@ -393,9 +393,9 @@ async def test_skills_that_are_odd_or_cannot_be_read_are_named(home: Home) -> No
     ("config", "environment", "verdict", "says"),
     [
         ('[triggers.a]\nsecret = "$HOOK"', {"HOOK": "x" * 32}, "ok", "127.0.0.1:8443: /triggers/a"),
-        ("[triggers.a]", {}, "ok", "only rumi trigger hands events in: a"),
+        ("[triggers.a]", {}, "ok", "only rumi schedule trigger hands events in: a"),
         ('[triggers.a]\nchat = "tg5"', {}, "warning", "in the chat tg5, and there is no Telegram bot"),
-        ('[triggers.a]\nchat = "tg5"', {"TELEGRAM_TOKEN": "1:x"}, "ok", "only rumi trigger"),
+        ('[triggers.a]\nchat = "tg5"', {"TELEGRAM_TOKEN": "1:x"}, "ok", "only rumi schedule trigger"),
         ('[triggers.a]\nsecret = "$HOOK"', {}, "warning", "$HOOK, which is not set"),
         ('[triggers.a]\nsecret = "$HOOK"', {"HOOK": "hunter2"}, "warning", "is short, and can be guessed"),
         (

@@ -114,7 +114,10 @@ async def test_an_image_that_is_missing_is_told_and_is_no_failure(
     monkeypatch.setenv("RUMI_SANDBOX__IMAGE", f"rumi-runner-tests:none-{secrets.token_hex(3)}")
     checks = await examine(home)
     image = by_name(checks, "image")
-    assert (image.verdict, image.fix) == ("warning", "The first chat builds it. At once: rumi sandbox build")
+    assert (image.verdict, image.fix) == (
+        "warning",
+        "The first chat builds it. At once: rumi debug sandbox build",
+    )
     assert "is not there" in image.found
     assert failures(checks) == []
 
@@ -149,7 +152,7 @@ async def test_an_image_in_which_nothing_runs_is_a_failure_with_the_rebuild_comm
     monkeypatch.setenv("RUMI_SANDBOX__IMAGE", broken_image)
     checks = await examine(home)
     assert failures(checks) == [name]
-    assert "rumi sandbox build" in by_name(checks, name).fix
+    assert "rumi debug sandbox build" in by_name(checks, name).fix
     assert (await leftovers(home))[0].verdict == "ok", "what it tried is gone"
 
 
@@ -167,7 +170,7 @@ async def test_a_container_as_chats_get_it_is_looked_at_and_what_is_left_over_is
         await engine.create("left", home.workspaces / "left")
         checks = await examine(home)
         found = by_name(checks, "leftovers")
-        assert (found.verdict, found.fix) == ("warning", "rumi sandbox clean")
+        assert (found.verdict, found.fix) == ("warning", "rumi debug sandbox clean")
         assert found.found == f"container rumi-runner-left-{home.installation()}"
         assert by_name(checks, "container").found.startswith(
             "no capabilities, no new privileges, system calls"

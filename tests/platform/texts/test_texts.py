@@ -3,17 +3,18 @@
 import importlib
 import inspect
 import pkgutil
+import re
 from collections.abc import Callable
 
 import pytest
 
-from rumi.chats.commands import UnknownCommand, parse_chat_command
+from rumi.chats.commands import NAMES, UnknownCommand, parse_chat_command
 from rumi.platform import texts
 from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts import storage as storage_texts
 from rumi.platform.texts import telegram as telegram_texts
 from rumi.platform.texts.language import detect_language
-from rumi.texts import Language
+from rumi.texts import Language, languages
 
 ES_BUSY = "⏳ Ya estoy trabajando en algo. Esperá a que termine o mandá /stop."
 EN_BUSY = "⏳ Already working on something. Wait for it, or send /stop."
@@ -113,6 +114,25 @@ def test_the_help_lists_every_command_in_both_languages() -> None:
     for language in ("es", "en"):
         for command in ("/help", "/stop", "/new", "/reset", "/status", "/retry", "/memory", "/skills"):
             assert f"`{command}`" in reply_texts.help_text(language)
+
+
+def test_the_help_shows_ten_commands_and_those_that_have_something_to_show() -> None:
+    def shown(*with_content: str) -> list[str]:
+        text = reply_texts.help_text("en", with_content=with_content)
+        return re.findall(r"(?m)^- `(/\w+)`", text)
+
+    assert len(shown()) == 10
+    assert shown("tasks", "help") == [*shown(), "/tasks"]
+    assert {name for name, _ in reply_texts.menu("pt")} == set(shown())
+
+
+def test_the_help_of_all_has_each_command_once_in_groups() -> None:
+    for language in languages():
+        text = reply_texts.help_of_all(language)
+        named = re.findall(r"(?m)^- `/(\w+)`", text)
+        assert sorted(named) == sorted(NAMES)
+        assert text.count("**") >= 8
+    assert "`/people`" not in reply_texts.help_of_all("en", lambda name: name != "people")
 
 
 def test_a_mistyped_command_is_answered_with_the_nearest_one() -> None:

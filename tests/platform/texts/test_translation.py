@@ -251,31 +251,40 @@ def english_lines(spanish: str, english: str) -> list[str]:
 
 
 COMMANDS = [
-    ("config", "people"), ("config", "people", "list"), ("config", "people", "add"), ("config", "people", "remove"),
-    (), ("chat",), ("serve",), ("status",), ("debug", "logs"), ("chats", "stop"), ("chats", "reset"),
-    ("chats", "undo"), ("debug", "replay"), ("debug", "report"), ("debug", "fetch"), ("memory",), ("memory", "history"),
-    ("memory", "forget-everything"),
-    ("memory", "list"), ("memory", "set"), ("memory", "forget"), ("memory", "extract"), ("skills",),
-    ("skills", "list"), ("skills", "info"), ("skills", "enable"), ("skills", "disable"), ("skills", "create"),
-    ("skills", "trust"), ("debug", "sandbox"), ("debug", "sandbox", "build"), ("debug", "sandbox", "status"), ("debug", "sandbox", "clean"),
-    ("doctor",), ("mcp",), ("mcp", "list"), ("mcp", "add"), ("mcp", "allow"), ("mcp", "test"),
-    ("mcp", "remove"), ("data", "backup"), ("data", "restore"), ("config",), ("config", "path"), ("config", "show"),
-    ("config", "set"), ("setup",), ("chats",), ("chats", "list"), ("chats", "show"), ("chats", "search"),
-    ("chats", "export"), ("chats", "sessions"), ("chats", "delete"),
-    ("tasks", "research"), ("tasks", "research", "web"), ("tasks", "research", "repo"),
-    ("mcp",), ("mcp", "serve"), ("data",), ("data", "show"), ("data", "copy"), ("debug",),
-    ("schedule",), ("schedule", "add"), ("schedule", "list"), ("schedule", "show"), ("schedule", "pause"),
-    ("schedule", "resume"), ("schedule", "run"), ("schedule", "delete"), ("schedule", "edit"),
-    ("schedule", "approve"), ("schedule", "trigger"), ("schedule", "trigger", "fire"), ("schedule", "trigger", "list"), ("schedule", "trigger", "test"),
-    ("mcp", "allow"),
-    ("tasks",), ("tasks", "list"), ("tasks", "show"), ("tasks", "stop"), ("tasks", "delete"), ("models", "usage"),
-    ("models",), ("models", "list"), ("models", "test"),
-    ("bot",), ("bot", "create"), ("bot", "run"), ("bot", "list"), ("bot", "show"), ("bot", "stop"),
-    ("bot", "wake"), ("bot", "history"), ("bot", "memory"), ("bot", "memory", "show"),
-    ("bot", "memory", "set"), ("bot", "memory", "remove"), ("bot", "memory", "clear"), ("bot", "skills"),
-    ("bot", "skills", "list"), ("bot", "skills", "remove"), ("bot", "skills", "search"),
-    ("bot", "skills", "install"), ("bot", "diff"), ("bot", "apply"), ("bot", "delete"), ("bot", "import"),
-]  # fmt: skip
+    (),
+    *(
+        tuple(words.split())
+        for line in (
+            "bot, bot apply, bot create, bot delete, bot diff, bot history, bot import, bot list",
+            "bot memory, bot memory clear, bot memory remove, bot memory set, bot memory show, bot run",
+            "bot show, bot skills, bot skills install, bot skills list, bot skills remove",
+            "bot skills search, bot stop, bot wake",
+            "chat",
+            "chats, chats delete, chats diff, chats export, chats list, chats reset, chats search, chats sessions, chats show",
+            "chats stop, chats undo",
+            "config, config get, config path, config people, config people add, config people list",
+            "config people remove, config set, config show, config unset",
+            "data, data backup, data copy, data restore, data show",
+            "debug, debug fetch, debug logs, debug replay, debug report, debug sandbox",
+            "debug sandbox build, debug sandbox clean, debug sandbox status",
+            "doctor",
+            "mcp, mcp add, mcp allow, mcp list, mcp remove, mcp serve, mcp test",
+            "memory, memory extract, memory forget, memory forget-everything, memory history, memory list",
+            "memory set",
+            "models, models list, models test, models usage",
+            "schedule, schedule add, schedule approve, schedule delete, schedule edit, schedule list",
+            "schedule pause, schedule resume, schedule run, schedule show, schedule trigger",
+            "schedule trigger fire, schedule trigger list, schedule trigger test",
+            "serve",
+            "setup",
+            "skills, skills create, skills disable, skills enable, skills info, skills list, skills trust",
+            "status",
+            "tasks, tasks delete, tasks list, tasks research, tasks research repo, tasks research web",
+            "tasks show, tasks stop",
+        )
+        for words in line.split(",")
+    ),
+]
 
 
 @pytest.fixture

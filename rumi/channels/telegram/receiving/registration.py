@@ -37,7 +37,7 @@ async def register_commands(bot: Bot, language: LanguageSetting, default: Langua
             for code in tuple(menus):
                 commands = [
                     BotCommand(name.removeprefix("/"), does.replace("`", ""))
-                    for name, does in reply_texts.commands(menus[code])
+                    for name, does in reply_texts.menu(menus[code])
                 ]
                 await bot.set_my_commands(commands, language_code=code)
                 # Registered languages are not repeated by the next attempt.
