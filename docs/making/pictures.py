@@ -48,9 +48,10 @@ SAID = {
 
 CHAT_MASKS = [
     (r"^✓ (.+) · [\d.]+ s", r"✓ \1 · 3.0 s"),
-    (r"exit (\d+) · [\d.]+ (?:ms|s)", r"exit \1 · 12 ms"),
+    (r"(exit|salida) (\d+) · [\d.]+ (?:ms|s)", r"\1 \2 · 12 ms"),
     (r"exit code (\d+) \([\d.]+ (?:ms|s)\)", r"exit code \1 (12 ms)"),
-    (r"· cli · [\d.]+ (?:ms|s)(?: · \d+ tokens)?", "· cli · 1.4 s"),
+    (r"bakery-[0-9a-f]+", "bakery-3c760c0b"),
+    (r"· (cli|bakery-3c760c0b) · [\d.]+ (?:ms|s)(?: · \d+ tokens)?", r"· \1 · 1.4 s"),
     (r"bwrap-[0-9a-f]{12}", "bwrap-72ebd8a054af"),
 ]
 STATUS_MASKS = [
@@ -122,14 +123,14 @@ def works_on_folders() -> bool:
 
 def work(home: Path) -> tuple[str, str]:
     """Return the picture and the recording of work in a folder: a change, what it is, and its way there."""
-    env = environment(home)
     project = home / "bakery"
-    project.mkdir()
+    project.mkdir(parents=True)
+    env = {**environment(home / ".rumi"), "HOME": str(home)}
     (project / "prices.csv").write_text("bread,2.40\nrolls,0.55\n")
-    with window([RUMI, "--here"], env, columns=COLUMNS, rows=44, folder=project) as terminal:
+    with window([RUMI, "--here"], env, columns=COLUMNS, rows=40, folder=project) as terminal:
         terminal.see("›")
-        say(terminal, "write prices.csv: bread,2.60; then read prices.csv", "bread,2.60", 3, PACE_S)
-        say(terminal, "/diff", "-rolls,0.55", 1, PACE_S)
+        say(terminal, "edit prices.csv: bread,2.40 => bread,2.60", "/diff", 1, PACE_S)
+        say(terminal, "/diff", "@@", 1, PACE_S)
         say(terminal, "/apply", "?", 1, PACE_S)
         terminal.type("y\r", PACE_S)
         terminal.see("✅")
