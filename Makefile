@@ -76,7 +76,7 @@ texts: $(READY)
 docs-check: $(READY)
 	$(BIN)/python -m docs.making.checking
 
-# Pictures of the real program, for the README.
+# Screens and recordings of the real program, for the README and docs/screens.md.
 pictures: $(READY)
 	$(BIN)/python -m docs.making.pictures
 
