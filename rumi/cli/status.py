@@ -27,9 +27,9 @@ def command(as_json: bool, watch: bool, every: bool) -> None:
         echo_json(daemon_status())
         return
     if not watch:
-        from rumi.channels.attach.status_view import Choice, render
+        from rumi.channels.attach.status_view import StatusFilter, render
 
-        choice = Choice(language=reader())
+        choice = StatusFilter(language=reader())
         if every:
             choice = replace(choice, most=1_000_000, many=1_000_000)
         console().print(render(daemon_status(), choice))
@@ -70,10 +70,10 @@ def _of_workers(as_json: bool) -> bool:
         echo_json({**(here or {}), **workers})
         return True
 
-    from rumi.channels.attach.status_view import Choice, render, render_workers
+    from rumi.channels.attach.status_view import StatusFilter, render, render_workers
 
     screen = console()
     screen.print(render_workers(workers, reader()))
     if here is not None:
-        screen.print(render(here, Choice(language=reader(), most=1_000_000, many=1_000_000)))
+        screen.print(render(here, StatusFilter(language=reader(), most=1_000_000, many=1_000_000)))
     return True

@@ -29,7 +29,7 @@ from tests.channels.terminal.test_interactive import (
 
 ESC, CTRL_E, CTRL_G, CTRL_O, CTRL_R, CTRL_X, DOWN = "\x1b", "\x05", "\x07", "\x0f", "\x12", "\x18", "\x1b[B"
 EMACS = TerminalOptions(engine="docker")
-VI = TerminalOptions(engine="docker", keys="vi")
+VI = TerminalOptions(engine="docker", editing="vi")
 MODELS = (ModelName("groq:m"), ModelName("quick", "= groq:fast"), ModelName("groq:other"))
 ENTERED = "Enter sends it as a new message; /undo takes the last turn back."
 
