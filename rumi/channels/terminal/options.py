@@ -36,7 +36,7 @@ class TerminalOptions:
     `limits` are those of an `@file` in a typed text. `files` are attached to the first message that a person
     types. `workspace` is the folder of the chat's files. `history_path` is the file of the input history, in
     an existing folder. `engine` is the name of the sandbox engine, only for display. `editing` is `keys`
-    of `[terminal]` in the configuration; `theme`, `notify` and `notify_s` have the names that they have there.
+    of `[terminal]` in the configuration; `theme`, `notify` and `notify_s` are named as there.
     `models` are the models to choose from.
     """
 
