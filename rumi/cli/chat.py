@@ -276,7 +276,7 @@ async def _chat(begun: Launch, new: bool, session: int, apart: bool, options: di
             language=language,
             history_path=home.terminal_history,
             engine=port.engine,
-            keys=terminal_section.keys,
+            editing=terminal_section.keys,
             theme=terminal_section.theme,
             notify=terminal_section.notify,
             notify_s=terminal_section.notify_s,

@@ -90,7 +90,7 @@ async def interact(
         await nursery.start(screen.run, send)
         nursery.start_soon(view.run)
         await view.notice(
-            gettext(reader.language, "/help lists the commands · Alt-Enter starts a new line · Ctrl-D leaves")
+            gettext(reader.language, "/help lists the commands · ? shows the keys · Ctrl-D leaves")
         )
         await view.recalled(await session.recall())
         await nursery.start(session.run)

@@ -339,7 +339,7 @@ class Interface:
 
     @property
     def _vi(self) -> bool:
-        return self._options.keys == "vi"
+        return self._options.editing == "vi"
 
     def _mode(self, app: Application[None]) -> str:
         if not self._vi:

@@ -50,9 +50,10 @@ class TerminalOptions:
     as JSON lines. `yes` answers every question with yes.
     `limits` are those of an `@file` in a typed text. `files` are attached to the first message that a person
     types. `workspace` is the folder of the chat's files. `history_path` is the file of the input history, in
-    an existing folder. `engine` is the name of the sandbox engine, only for display. `keys`, `theme`,
-    `notify` and `notify_s` are those of `[terminal]` in the configuration. `models` are the models to choose
-    from. `key_adopter` takes API keys that a person pastes; None if pasted keys are only refused.
+    an existing folder. `engine` is the name of the sandbox engine, only for display. `editing` is `keys`
+    of `[terminal]` in the configuration; `theme`, `notify` and `notify_s` are named as there.
+    `models` are the models to choose from. `key_adopter` takes API keys that a person pastes; None if pasted
+    keys are only refused.
     """
 
     prompt: str | None = None
@@ -66,7 +67,7 @@ class TerminalOptions:
     workspace: str = ""
     history_path: Path | None = None
     engine: str = ""
-    keys: Literal["emacs", "vi"] = "emacs"
+    editing: Literal["emacs", "vi"] = "emacs"
     theme: Literal["auto", "light", "dark"] = "auto"
     notify: Literal["auto", "bell", "desktop", "off"] = "auto"
     notify_s: float = 10

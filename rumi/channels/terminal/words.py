@@ -75,7 +75,7 @@ def keys_of(language: Language, vi: bool) -> list[tuple[str, str]]:
     stop = "Ctrl-C" if vi else "Esc, Ctrl-C"
     table = [
         ("Enter", Text("send")),
-        ("Alt-Enter, Shift-Enter, Ctrl-J, \\ Enter", Text("start a new line")),
+        ("Alt-/Shift-Enter, Ctrl-J", Text("start a new line")),
         (stop, Text("stop the turn")),
         *([] if vi else [("Esc Esc", Text("edit the last message"))]),
         ("Ctrl-R, /" if vi else "Ctrl-R", Text("search in earlier messages")),

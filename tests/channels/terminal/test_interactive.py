@@ -109,7 +109,7 @@ async def test_a_message_is_typed_and_its_answer_grows_and_stays() -> None:
         await talk.window.see("15 tokens")
         await talk.leave()
         assert talk.left == [
-            gettext("en", "/help lists the commands · Alt-Enter starts a new line · Ctrl-D leaves"),
+            gettext("en", "/help lists the commands · ? shows the keys · Ctrl-D leaves"),
             "",
             "› hola",
             "",

@@ -29,7 +29,7 @@ from tests.channels.terminal.test_interactive import (
 
 ESC, CTRL_E, CTRL_G, CTRL_O, CTRL_R, CTRL_X, DOWN = "\x1b", "\x05", "\x07", "\x0f", "\x12", "\x18", "\x1b[B"
 EMACS = TerminalOptions(engine="docker")
-VI = TerminalOptions(engine="docker", keys="vi")
+VI = TerminalOptions(engine="docker", editing="vi")
 MODELS = (ModelName("groq:m"), ModelName("quick", "= groq:fast"), ModelName("groq:other"))
 ENTERED = "Enter sends it as a new message; /undo takes the last turn back."
 
@@ -115,13 +115,13 @@ async def test_a_message_that_ends_with_two_backslashes_is_sent() -> None:
 
 
 async def test_esc_stops_the_turn_and_never_leaves() -> None:
-    chat = ScriptedChat({"go": [Thinking(1), 60.0]}, stop_s=0.5)
+    chat = ScriptedChat({"go": [Thinking(1), 60.0]}, stop_s=1.5)
     async with session(chat) as talk:
         await talk.window.type("go" + ENTER)
         await talk.window.see("thinking")
         for _ in range(4):
             await talk.window.type(ESC)
-            await trio.sleep(0.12)
+            await trio.sleep(0.25)  # one by one: two at once are another key
         await talk.window.see(STOPPED)
         assert (chat.texts, talk.code) == (["go", "/stop"], None)
 
