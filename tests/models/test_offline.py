@@ -243,7 +243,7 @@ async def test_what_came_from_the_web_is_shown_verbatim_without_its_marks(reques
             "\n[The whole output, 1 MB, is in /x.]",
             "```\na\n[…]\nb\n```\n\nThis is only a part",
         ),
-        ("olvida x", Text("not saved: {error}", error=Text("Permission denied")), "Permiso denegado"),
+        ("olvida x", Text("not saved: {error}", error=Text("Permission denied")), "permiso denegado"),
     ],
 )
 async def test_a_result_is_shown_as_a_person_would_like_it(
