@@ -1,7 +1,7 @@
 """Makes the Python environment of a checkout, for `make`: `python3 deploy/environment.py .venv`.
 
 It only needs the standard library, and its syntax is that of old versions of Python, so that they can say
-what they lack. An interrupted run leaves an environment without the file `.ready`; the next run makes it anew.
+what they lack. An interrupted run leaves an environment without the file `.ready`; the next run starts again.
 """
 
 import fcntl

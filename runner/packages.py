@@ -231,6 +231,8 @@ def _run_pip(
                 said.append(line.strip()[:500])
                 if step := STEP.search(line):
                     progress(f"{step['name']} ({step['size']})")
+                elif line.startswith("Installing collected packages"):
+                    progress("pip install")  # without a new step, the time would be the last package's
             return running.wait() == 0, "\n".join(said[-200:])
         finally:
             timer.cancel()

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str], None]
 
-OFFICE_MB = 450
-"""The approximate size of a sandbox with `tools = "office"` and the default packages."""
+OFFICE_MB, PACKAGES_MB, CORE_MB = 450, 430, 150
+"""The approximate size of a sandbox with `tools = "office"`, with the default packages, and without any."""
 
 DAEMON_S = 2.0
 """If another engine is used, the Docker daemon has this many seconds to answer."""
@@ -175,9 +175,7 @@ async def build_image(home: Home, loaded: Loaded, progress: Progress) -> list[st
     from rumi.sandbox.docker import image
 
     name = loaded.settings.sandbox.image
-    if selection_of(loaded).office:
-        progress(installing(selection_of(loaded)))
-    progress(Text("building the sandbox's image {name}", name=name))
+    progress(installing(selection_of(loaded)))
     report = await image.build_image(name, progress, selection=selection_of(loaded), folder=home.run)
     made_of = "runner/Dockerfile" if report.source == "alpine" else "this host's own programs"
     lines = [
@@ -216,8 +214,7 @@ async def build_rootfs(home: Home, loaded: Loaded, progress: Progress) -> list[s
         uid, gid = sandbox_user(home.installation(), home.root)
         return build(home.rootfs, uid=uid, gid=gid, selection=selection, packages=home.packages)
 
-    if selection.package_names:
-        progress(installing(selection))
+    progress(installing(selection))
     packages = await trio.to_thread.run_sync(installed)
     progress(Text("copying this host's programs"))
     report = await trio.to_thread.run_sync(copied)
@@ -235,10 +232,9 @@ async def build_rootfs(home: Home, loaded: Loaded, progress: Progress) -> list[s
 
 
 def installing(selection: Selection) -> str:
-    """Return the line that announces the installation of packages, with the size of the sandbox."""
-    if not selection.office:
-        return Text("installing Python packages")
-    return Text("Building the sandbox (one time, about {size} MB)", size=OFFICE_MB)
+    """Return the line that announces the build, with the size of the sandbox."""
+    size = OFFICE_MB if selection.office else PACKAGES_MB if selection.package_names else CORE_MB
+    return Text("Building the sandbox (one time, about {size} MB)", size=size)
 
 
 def describe_packages(

@@ -1,6 +1,6 @@
-"""Research by the offline model: searches for the question, reads the first pages, and cites them.
+"""Research by the demo model: searches for the question, reads the first pages, and cites them.
 
-The offline model does not think: it does not know whether a page answers the question.
+The demo model does not think: it does not know whether a page answers the question.
 """
 
 import re
@@ -76,12 +76,11 @@ class Research:
         ]
         if said:
             intro = gettext(
-                language,
-                "I am the offline model, which does not think. The pages that I read begin like this:",
+                language, "I am a demo, which does not think. The pages that I read begin like this:"
             )
             return "\n".join([intro, "", *said])
         if "web_search" not in self._names and self._results:
-            intro = gettext(language, "I am the offline model. The history:")
+            intro = gettext(language, "I am a demo. The history:")
             block = read_block(self._results[0])
             return f"{intro}\n\n{fenced(block[1] if block is not None else self._results[0])}"
         return gettext(language, "I found no page with text.")

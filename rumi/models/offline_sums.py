@@ -73,7 +73,7 @@ def read_sum(text: str, language: Language) -> tuple[str, Language] | None:
         parts = list(_parts(plain, language))
         if not any(isinstance(part, str) and part not in "()" for part in parts):
             return None
-        value = _Parser(parts).whole()
+        value = _Arithmetic(parts).whole()
     except NoSum as error:
         return ("", language) if error.reason == "zero" else None
     equals, shown = _in_words(value, language)
@@ -104,7 +104,7 @@ def _number(text: str, language: Language) -> Fraction:
     return Fraction(text.replace(",", "."))
 
 
-class _Parser:
+class _Arithmetic:
     """A recursive descent parser: sums of products of signed powers."""
 
     def __init__(self, parts: list[str | Fraction]) -> None:

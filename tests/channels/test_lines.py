@@ -105,7 +105,9 @@ async def test_a_line_is_answered_in_a_chat_of_its_channel(tmp_path: Path) -> No
     async with running(tmp_path) as process, process.client("ana") as ana, process.client("ben") as ben:
         await ana.send("1 run echo hi")
         assert await ana.next() == ("stored", [1])
-        assert "exit code 0" in await ana.acknowledged()
+        answer = await ana.acknowledged()
+        assert "```\nhi\n```" in answer
+        assert "exit code" not in answer
         await ben.send("1 /help")
         assert "/stop" in await ben.acknowledged()
         names = [child.id for child in process.app.status.tree().children]

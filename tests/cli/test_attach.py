@@ -101,9 +101,7 @@ def test_one_turn_lines_and_events_are_as_without_a_holder(
     home: Program, chat_process: "subprocess.Popen[str]", tmp_path: Path
 ) -> None:
     done = home.run("chat", "-p", "run echo hola")
-    assert done.stdout == "```\nexit code 0 (… ms)\noutput:\nhola\n```\n".replace(
-        "…", done.stdout.split("(")[1].split(" ms")[0]
-    )
+    assert done.stdout == "```\nhola\n```\n"
     assert "A window on" not in done.stderr, "every terminal is one"
     alone = Program(tmp_path / "alone", home.env)
     theirs = alone.events("-p", "write a.txt: one; then read a.txt")
@@ -154,7 +152,7 @@ def test_ctrl_c_in_a_window_stops_its_turn_and_a_window_that_is_killed_leaves_no
     assert (one.returncode, "Stopped" in errors) == (130, True)
     output, errors = waits.communicate(timeout=BOUND_S)
     assert (waits.returncode, "Queued (1 of 20)" in errors) == (0, True), "what waits comes next"
-    assert "exit code 0" in output
+    assert output.startswith("```\n")
     assert processes("sleep 632"), "another window's turn goes on"
     two.send_signal(signal.SIGKILL)
     two.communicate(timeout=BOUND_S)

@@ -73,7 +73,7 @@ async def test_a_program_asks_and_what_needs_a_yes_is_refused(bubblewrap: Progra
 async def test_what_a_program_says_is_no_command_and_no_yes(bubblewrap: Program) -> None:
     async with served(bubblewrap) as client:
         for text in ("/reset files", "/stop all", "/status", "yes"):
-            assert "I am the offline model" in await asked(client, "ask", text=text)
+            assert "a demo, not a language model" in await asked(client, "ask", text=text)
         assert "error: " in await asked(client, "ask", text=" ")
         assert "error: " in await asked(client, "ask", text="hola", chat="../cli")
         chats = json.loads(await run(bubblewrap, "chats", "list", "--json"))

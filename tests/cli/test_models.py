@@ -152,7 +152,7 @@ def test_a_model_that_this_run_names_and_that_has_no_key_is_exit_2(bubblewrap: P
     (bubblewrap.home / "config.toml").write_text('[model]\ndefault = "groq:x"\n')
     kept = bubblewrap.run("chat", "-p", "run echo hola")
     assert "hola" in kept.stdout
-    assert "No GROQ_API_KEY: using the offline model" in kept.stderr
+    assert "No GROQ_API_KEY: the demo" in kept.stderr
 
 
 @pytest.mark.long

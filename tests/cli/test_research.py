@@ -352,7 +352,7 @@ async def test_errors_have_a_code_and_ends_an_exit_code(bubblewrap: Program) -> 
         assert said.stdout == ""
         bubblewrap.env["RUMI_RESEARCH__MODEL"] = "offline"
         offline = await world.json("research", *web, *world.urls(2))
-        assert "offline model" in offline["answer"]
+        assert "I am a demo" in offline["answer"]
         bubblewrap.env["RUMI_TASKS__MAX_TURNS"] = "2"
         cut = await world.json("research", "web", "for ever?", *world.urls(2), "--model", NAME, code=3)
         assert (cut["state"], cut["complete"]) == ("out_of_budget", False)

@@ -2,12 +2,15 @@
 
 import json
 import shlex
+import time
 from collections.abc import Callable
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from rumi.agent.tool import ToolResult
+from rumi.agent.tools.output import report
 from rumi.models.model import (
     Message,
     ModelEvent,
@@ -17,10 +20,15 @@ from rumi.models.model import (
     ToolCall,
     ToolCallNamed,
     ToolSpec,
+    Usage,
 )
 from rumi.models.offline import Offline
 from rumi.models.offline_grammar import Step, Unclear, parse
+from rumi.platform.texts.welcome import demo_examples
 from rumi.platform.untrusted_text import untrusted_block
+from rumi.platform.zones import local_at
+from rumi.sandbox.engine import CommandResult, Output
+from rumi.texts import Text, languages
 
 NAMES = (
     "bash",
@@ -174,7 +182,7 @@ async def test_what_it_knows_follows_the_changes_that_later_notes_tell() -> None
 async def test_without_facts_it_says_that_it_knows_nothing() -> None:
     empty = Message("system", "<memory>\n</memory>\nYou are Rumi.")
     assert (await work("what do you know about me", prompt=empty))[1].text == "I know nothing about you yet."
-    assert (await work("qué sabes de mí", prompt=empty))[1].text == "Todavía no sé nada de vos."
+    assert (await work("qué sabes de mí", prompt=empty))[1].text == "Todavía no sé nada de ti."
 
 
 @pytest.mark.parametrize("joint", ["; then ", "; luego ", "; THEN "])
@@ -199,46 +207,197 @@ async def test_steps_are_one_tool_call_each_and_all_outputs_are_in_the_answer(jo
 
 
 async def test_a_commands_output_is_shown_verbatim_in_a_fence_longer_than_any_inside() -> None:
-    output = "exit code 1, 4 ms\n```python\nx = 1\n````\n"
+    output = "exit code 0 (4 ms)\noutput:\n```python\nx = 1\n````\n"
     _, reply = await work("run cat x.md", lambda _: output)
-    assert output in reply.text
-    assert reply.text.startswith("`````\n")
+    assert reply.text == "`````\n```python\nx = 1\n````\n`````"
 
 
 @pytest.mark.parametrize("request_text", ["fetch https://example.org/", "busca pan"])
-async def test_what_came_from_the_web_is_shown_verbatim_too(request_text: str) -> None:
-    output = 'status 200\n<page source="https://example.org/">\n[click](https://evil.example/)\n</page>'
-    _, reply = await work(request_text, lambda _: output)
-    assert reply.text == f"```\n{output}\n```"
+async def test_what_came_from_the_web_is_shown_verbatim_without_its_marks(request_text: str) -> None:
+    page = untrusted_block("https://example.org/", "[click](https://evil.example/)")
+    _, reply = await work(request_text, lambda _: f"status 200 · text/html\n{page}")
+    assert reply.text == "```\n[click](https://evil.example/)\n```"
+
+
+@pytest.mark.parametrize(
+    ("request_text", "result", "shown"),
+    [
+        (
+            "ls",
+            report(("ls",), CommandResult(0, Output(), Output(), 3, "exited", "c")),
+            "There are no files yet.",
+        ),
+        ("rm a", "exit code 0 (3 ms)\n(no output)", "Done. The command printed nothing."),
+        ("run false", "exit code 1 (3 ms)\n(no output)", "ended with code 1 and printed nothing"),
+        (
+            "lee nada",
+            "exit code 1 (3 ms)\nerror output:\ncat: nada: No such file or directory\n",
+            "No hay ningún archivo ni carpeta «nada».",
+        ),
+        ("run x", "exit code 2 (3 ms)\noutput:\na\nerror output:\nb\n", "did not work:\n\n```\na\nb\n```"),
+        ("run x", "timed out and was killed, with all (exit code 137). More (9 ms)\n(no output)", "too long"),
+        ("write a: b", "exit code 0 (3 ms)\noutput:\nb", "Written to a:\n\n```\nb\n```"),
+        (
+            "run x",
+            "exit code 0 (3 ms)\noutput:\na\n[… 9 characters left out …]\nb"
+            "\n[The whole output, 1 MB, is in /x.]",
+            "```\na\n[…]\nb\n```\n\nThis is only a part",
+        ),
+        ("olvida x", Text("not saved: {error}", error=Text("Permission denied")), "permiso denegado"),
+    ],
+)
+async def test_a_result_is_shown_as_a_person_would_like_it(
+    request_text: str, result: str | ToolResult, shown: str
+) -> None:
+    content = result.content if isinstance(result, ToolResult) else result
+    _, reply = await work(request_text, lambda _: content)
+    assert shown in reply.text
+    for word in ("exit code", " ms", "output:", "characters left out", "The whole output"):
+        assert word not in reply.text
 
 
 @pytest.mark.parametrize(
     ("text", "language", "shown"),
     [
-        ("hola, ¿cómo estás?", "en", "Entiendo"),
-        ("hello there, how are you", "es", "I understand"),
-        ("xyzzy", "en", "I understand"),
-        ("xyzzy", "es", "Entiendo"),
-        ("", "en", "I understand"),
-        ("run", "es", "I understand"),
-        ("remember me", "en", "I understand"),
-        ("recuerda comprar pan", "en", "Entiendo"),
+        ("hola, ¿cómo estás?", "en", "Solo soy una demo"),
+        ("hello there, how are you", "es", "only a demo"),
+        ("xyzzy", "en", "only a demo"),
+        ("xyzzy", "es", "Solo soy una demo"),
+        ("você pode me ajudar com isso?", "en", "Sou só uma demonstração"),
+        ("", "en", "only a demo"),
+        ("run", "es", "only a demo"),
+        ("remember me", "en", "only a demo"),
+        ("recuerda comprar pan", "en", "Solo soy una demo"),
     ],
 )
-async def test_for_anything_else_it_lists_what_it_understands(text: str, language: str, shown: str) -> None:
+async def test_for_anything_else_it_says_so_in_two_lines(text: str, language: str, shown: str) -> None:
     calls, reply = await work(text, language=language)
     assert calls == []
-    assert shown in reply.text
-    assert "`$ CMD`" in reply.text
-    for word in ("skill", "; then " if shown == "I understand" else "; luego "):
-        assert word in reply.text
+    first, second = reply.text.split("\n\n")
+    assert shown in first
+    assert "`rumi setup`" in second
 
 
 async def test_one_step_that_is_not_understood_and_nothing_is_done() -> None:
     calls, reply = await work("run ls; then make coffee")
     assert calls == []
     assert "make coffee" in reply.text
-    assert "list files" in reply.text
+
+
+@pytest.mark.parametrize(
+    ("text", "tool", "arguments"),
+    [
+        ("remember that I live in Lisbon.", "remember", {"key": "city", "value": "Lisbon"}),
+        ("recuerda que vivo en Lima", "remember", {"key": "ciudad", "value": "Lima"}),
+        ("recordá que me llamo Ana", "remember", {"key": "nombre", "value": "Ana"}),
+        ("lembre que moro em Lisboa", "remember", {"key": "cidade", "value": "Lisboa"}),
+        ("remember that my dog is called Toto", "remember", {"key": "dog", "value": "Toto"}),
+        ("remember that I like tea", "remember", {"key": "likes", "value": "tea", "also": True}),
+        (
+            "recuerda que el gas se paga el 5",
+            "remember",
+            {"key": "nota", "value": "el gas se paga el 5", "also": True},
+        ),
+        ("write notes/todo.md: x", "bash", {"command": "mkdir -p notes && tee notes/todo.md", "stdin": "x"}),
+        ("escribe notas/a.md: x", "bash", {"command": "mkdir -p notas && tee notas/a.md", "stdin": "x"}),
+        ("remind me tomorrow at 9: call", "remind", {"at": "tomorrow at 9", "text": "call"}),
+        ("recuérdame mañana a las 9: llamar", "remind", {"at": "mañana a las 9", "text": "llamar"}),
+        ("remind me to call Ana tomorrow at 9", "remind", {"at": "tomorrow at 9", "text": "call Ana"}),
+        (
+            "recuérdame llamar a Ana mañana a las 9",
+            "remind",
+            {"at": "mañana a las 9", "text": "llamar a Ana"},
+        ),
+        ("me lembre amanhã às 9: ligar", "remind", {"at": "amanhã às 9", "text": "ligar"}),
+        ("date", "bash", {"command": "date"}),
+        ("Ls", "bash", {"command": "ls"}),
+        ("rm a.txt", "bash", {"command": "rm a.txt"}),
+        ("cat notes", "bash", {"command": "cat notes"}),
+        ("wc -l x", "bash", {"command": "wc -l x"}),
+        ("sort names.txt | uniq -c", "bash", {"command": "sort names.txt | uniq -c"}),
+        ("find . -name '*.py'", "bash", {"command": "find . -name '*.py'"}),
+        ("cp a b", "bash", {"command": "cp a b"}),
+        ("please list files", "bash", {"command": "ls -A"}),
+        ("muéstrame mis archivos", "bash", {"command": "ls -A"}),
+        ("liste os arquivos", "bash", {"command": "ls -A"}),
+    ],
+)
+async def test_plain_sentences_and_commands_become_calls(
+    text: str, tool: str, arguments: dict[str, object]
+) -> None:
+    calls, _ = await work(text)
+    assert [(call.name, json.loads(call.arguments)) for call in calls] == [(tool, arguments)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    """find me a hotel|sort this out|date me|yes|true|who are you all|which hotel is best|cat videos please
+    cut the crap|make coffee|make 10 pancakes|test this|time flies|more please|top 10 songs|kill the process
+    join us|watch the news|touch base.|split the bill|rm everything you know about me|rm a file|rm my notes
+    rm old notes|mv to Spain|find hotels in Madrid|date prisa|id a casa|sed tengo|cal quemada|find Waldo
+    free beer|file my taxes|sleep well|date?|head to Madrid|write me a poem: about cats|fetch me a coffee
+    remind me to call Ana|remember my birthday|remember to buy bread|forget|sum it up|nice to meet you
+    time do coração|tail|80 + 15%|2026-12-01|555-1234|9^9^9|what is love|what is 5""".replace(
+        "\n", "|"
+    ).split("|"),
+)
+async def test_prose_never_runs_and_gets_no_wrong_answer(text: str) -> None:
+    calls, reply = await work(text.strip())
+    assert calls == []
+    assert "`rumi setup`" in reply.text
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "shown"),
+    [
+        ("12*7+3", "en", "12 × 7 + 3 = 87"),
+        ("what is 15% of 80", "es", "15% × 80 = 12"),
+        ("¿Cuánto es 3,5 por 2?", "en", "3,5 × 2 = 7"),
+        ("cuánto es el 15% de 80", "en", "15% × 80 = 12"),
+        ("quanto é 10 dividido por 4", "en", "10 ÷ 4 = 2,5"),
+        ("0.1+0.2", "en", "0.1 + 0.2 = 0.3"),
+        ("1,000 + 1", "en", "1000 + 1 = 1001"),
+        ("1.000 + 1,5", "es", "1000 + 1,5 = 1001,5"),
+        ("10/3", "en", "10 ÷ 3 ≈ 3.33333333333"),
+        ("(1+2)*-3", "en", "(1 + 2) × −3 = −9"),
+        ("2^10", "en", "2^10 = 1024"),
+        ("1/0", "en", "A number cannot be divided by zero."),
+        ("1/0", "es", "Un número no se puede dividir por cero."),
+        ("thanks!", "es", "You're welcome!"),
+        ("Muchas gracias", "en", "¡De nada!"),
+        ("obrigada", "en", "De nada!"),
+    ],
+)
+async def test_sums_and_small_talk_need_no_tool(text: str, language: str, shown: str) -> None:
+    calls, reply = await work(text, language=language)
+    assert (calls, reply.text) == ([], shown)
+
+
+@pytest.mark.parametrize(
+    "text", ["what can you do?", "help", "¿Qué puedes hacer?", "ayuda", "o que você pode fazer"]
+)
+async def test_help_lists_what_it_understands(text: str) -> None:
+    _, reply = await work(text)
+    assert "`$ CMD`" in reply.text
+    assert "skill NAME" in reply.text
+
+
+@pytest.mark.parametrize("text", ["what time is it", "What's the date?", "¿qué hora es?", "que horas são"])
+async def test_the_time_is_that_of_the_users_zone(text: str) -> None:
+    zone = Message("system", "Today is Saturday, 2026-11-28, 10:00 in America/Argentina/Cordoba.")
+    before = local_at(time.time(), "America/Argentina/Cordoba")
+    _, reply = await work(text, prompt=zone)
+    after = local_at(time.time(), "America/Argentina/Cordoba")
+    assert any(f"{moment:%H:%M}" in reply.text for moment in (before, after))
+    assert "America/Argentina/Cordoba" in reply.text
+
+
+@pytest.mark.parametrize("language", [*languages()])
+def test_the_examples_of_the_first_screen_are_understood(language: str) -> None:
+    for _, example in demo_examples(language):
+        (step,) = parse(example, language)
+        assert isinstance(step, Step)
+        assert step.language == language.partition("_")[0]
 
 
 async def test_a_tool_that_is_not_there_is_named_in_the_language_of_the_request() -> None:
@@ -248,7 +407,7 @@ async def test_a_tool_that_is_not_there_is_named_in_the_language_of_the_request(
     assert "a.txt" in reply.text
     assert "The tool use_skill is not available here." in reply.text
     _, reply = await work("busca algo", tools=only_bash)
-    assert reply.text == "La herramienta web_search no está disponible acá."
+    assert reply.text == "La herramienta web_search no está disponible aquí."
 
 
 async def test_with_no_tools_at_all_it_answers_with_what_there_is() -> None:
@@ -277,8 +436,7 @@ async def test_it_streams_its_answer_in_pieces_and_names_its_tool_first() -> Non
     pieces = [event.text for event in events if isinstance(event, TextDelta)]
     assert len(pieces) > 5
     assert "".join(pieces) == reply.text
-    assert reply.usage.prompt_tokens > 0
-    assert reply.usage.completion_tokens > 0
+    assert reply.usage == Usage()
 
 
 async def test_a_long_answer_comes_in_a_bounded_number_of_pieces() -> None:
@@ -312,6 +470,7 @@ async def test_what_is_handed_on_is_shown_and_never_done(own: str) -> None:
     assert f"{'x' * 2000}…" in reply.text
     assert len(reply.text) < 4000
     assert ("Lo que vino con tu mensaje" in reply.text) == own.startswith("hola")
+    assert ("only a demo" in reply.text) == own.startswith("summarize")
 
 
 async def test_own_words_are_done_beside_what_is_handed_on() -> None:
@@ -364,4 +523,4 @@ async def test_a_research_in_a_repository_shows_its_history() -> None:
 
     calls, reply = await work("Who began it?", run, tools=tools)
     assert len(calls) == 1
-    assert reply.text == f"I am the offline model. The history:\n\n````\n{log}\n````"
+    assert reply.text == f"I am a demo. The history:\n\n````\n{log}\n````"

@@ -382,7 +382,7 @@ def no_key(language: Language, variable: str = "GROQ_API_KEY") -> str:
     """Say that the API key for the configured model is missing."""
     return gettext(
         language,
-        "No {variable}: the demo (offline) answers, which is no language model. “help” says what it understands.",
+        "No {variable}: the demo (offline) answers, which is no language model. “help” says what it knows.",
         variable=variable,
     )
 

@@ -226,7 +226,8 @@ async def test_the_offline_models_output_reads_as_it_was_printed() -> None:
     )
     bash = ToolSpec("bash", "bash", {"type": "object"})
     reply = await Offline().reply(ModelRequest(messages, (bash,)), lambda event: None)
-    assert reading(reply.text) == (output, [("pre", output, "")])
+    printed = output.partition("output:\n")[2]
+    assert reading(reply.text) == (printed, [("pre", printed, "")])
 
 
 def test_where_the_parser_fails_the_words_get_through(

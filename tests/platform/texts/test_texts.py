@@ -13,6 +13,7 @@ from rumi.platform import texts
 from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts import storage as storage_texts
 from rumi.platform.texts import telegram as telegram_texts
+from rumi.platform.texts import welcome as welcome_texts
 from rumi.platform.texts.language import detect_language
 from rumi.texts import Language, languages
 
@@ -150,12 +151,19 @@ def test_without_a_key_one_line_says_so() -> None:
         assert "\n" not in reply_texts.no_key(language)
 
 
-def test_without_a_key_a_person_reads_the_three_ways_on() -> None:
-    for language in ("es", "en"):
-        said = reply_texts.ways_on(language, "/home/ana/.rumi", ["ollama (http://127.0.0.1:11434/v1)"])
-        for part in ("rumi setup", "/home/ana/.rumi/.env", "rumi models list", "offline", "ollama (http"):
-            assert part in said
-        assert all(len(line) <= 80 for line in said.splitlines() if "/" not in line)
+@pytest.mark.parametrize("columns", [60, 100, 200])
+@pytest.mark.parametrize("language", ["es", "en", "pt", "es_AR"])
+def test_the_first_screen_fits_and_names_the_ways_to_a_real_model(language: str, columns: int) -> None:
+    servers = ["ollama (http://127.0.0.1:11434/v1)"]
+    said = welcome_texts.welcome(language, columns, "/home/ana/files", servers, demo=True, first=True)
+    for part in ("rumi setup", "https://console.groq.com/keys", "ollama (http", "/home/ana/files"):
+        assert part in said.replace("\n", " ")
+    assert all(len(line) < columns for line in said.splitlines())
+    again = welcome_texts.welcome(language, columns, "/home/ana/files", [], demo=True, first=False)
+    assert len(again) < 200
+    assert not welcome_texts.welcome(language, columns, "/home/ana/files", [], demo=False, first=False)
+    real = welcome_texts.welcome(language, columns, "/home/ana/files", [], demo=False, first=True)
+    assert "rumi setup" not in real
 
 
 def test_no_text_is_the_same_in_both_languages() -> None:

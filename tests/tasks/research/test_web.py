@@ -338,8 +338,8 @@ async def test_what_a_limit_cuts_gives_what_was_found(desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("question", "language", "intro"),
     [
-        (QUESTION, "en", "I am the offline model"),
-        ("¿Quién hizo el lighthouse de Bruma?", "es", "Soy el modelo offline"),
+        (QUESTION, "en", "I am a demo"),
+        ("¿Quién hizo el lighthouse de Bruma?", "es", "Soy una demo"),
     ],
 )
 async def test_the_offline_model_searches_reads_and_cites(
