@@ -17,7 +17,6 @@ from rumi.channels.terminal.own import do_own, is_own
 from rumi.channels.terminal.paint import Painter
 from rumi.channels.terminal.prompt import PromptScreen
 from rumi.channels.terminal.session import INTERRUPTED, TerminalSession
-from rumi.channels.terminal.sessions import pick_session
 from rumi.channels.terminal.status_bar import BarPart, context_share, cost_text
 from rumi.channels.terminal.streams import StandardStreams
 from rumi.channels.terminal.words import TYPED_LEAVING, Reader
@@ -120,6 +119,8 @@ async def _serve(
                 await view.typed(text)
                 try:
                     if text.lower() == "/sessions":
+                        from rumi.channels.terminal.sessions import pick_session  # few people use it
+
                         number = await pick_session(session.port, screen.pick, reader)
                         if number is not None:
                             await session.say(f"/sessions {number}" if number else text)
