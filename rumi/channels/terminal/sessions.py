@@ -52,7 +52,7 @@ async def choose(
     Raises:
         OutputClosedError: the terminal is closed.
     """
-    glance = Glance(toolbar=lambda: [], asking=lambda: False, working=lambda: False)
+    glance = Glance(toolbar=list, asking=lambda: False, working=lambda: False)
     screen = PromptScreen(streams, Reader(options.language), options, glance)
     send, _ = trio.open_memory_channel[Typed](float("inf"))
     async with trio.open_nursery() as nursery:
