@@ -921,7 +921,7 @@ class Worker:
         text = session_texts.no_session(language, wanted)
         if found is not None and found.current:
             text = session_texts.already_current(language, number)
-        return Done(await self._settle(FinalReply(job.messages, job.final_reply(text)), job))
+        return Done(await self._settle(FinalReply(job.messages, job.final_reply(text))))
 
     async def _compact(self, job: Job) -> Done:
         """Replace the conversation in prompts by a summary. A `/stop` cancels this, and nothing changes."""

@@ -12,20 +12,20 @@ from rumi.texts import gettext
 
 
 @dataclass(frozen=True, slots=True)
-class CodeBlock:
+class FencedBlock:
     """A fenced code block: the language that it names, and its text, which ends with a newline."""
 
     language: str
     text: str
 
 
-def first_block(answer: str) -> CodeBlock | None:
+def first_block(answer: str) -> FencedBlock | None:
     """Return the first fenced code block of an answer in Markdown; None if it has none."""
     from markdown_it import MarkdownIt  # at first use: most commands print whole answers
 
     for token in MarkdownIt("commonmark").parse(answer):
         if token.type == "fence":
-            return CodeBlock(token.info.strip().partition(" ")[0], token.content)
+            return FencedBlock(token.info.strip().partition(" ")[0], token.content)
     return None
 
 

@@ -19,7 +19,6 @@ from rumi.channels.terminal.paint import Painter
 from rumi.channels.terminal.pasted_keys import PastedKeys
 from rumi.channels.terminal.prompt import PromptScreen
 from rumi.channels.terminal.session import INTERRUPTED, TerminalSession
-from rumi.channels.terminal.sessions import pick_session
 from rumi.channels.terminal.status_bar import BarPart, context_share, cost_text
 from rumi.channels.terminal.streams import StandardStreams
 from rumi.channels.terminal.words import TYPED_LEAVING, Reader, is_own, shown_model
@@ -165,6 +164,8 @@ async def _serve(
                     if text is None:
                         continue
                     if text.lower() == "/sessions":
+                        from rumi.channels.terminal.sessions import pick_session  # few people use it
+
                         number = await pick_session(session.port, screen.pick, reader)
                         if number is not None:
                             await session.say(f"/sessions {number}" if number else text)

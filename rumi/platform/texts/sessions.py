@@ -48,7 +48,7 @@ class ContextUse:
 
 PARTS: Final = (
     ("instructions", Text("system prompt")),
-    ("tools", Text("tools")),
+    ("tools", Text("tool descriptions")),
     ("skills", Text("skills")),
     ("facts", Text("facts about you")),
     ("summary", Text("summary")),
