@@ -1,4 +1,4 @@
-"""`docs/scripts.md`: what scripts can rely on, with exit codes and forms from the code. `make docs` writes it."""
+"""`docs/scripts.md`: what scripts can rely on, from the code. `make docs` writes it."""
 
 from pathlib import Path
 
@@ -12,8 +12,9 @@ TARGET = Path(__file__).parent.parent / "scripts.md"
 
 TEXT = """# Rumi in scripts
 
-Every command can be used in a script: it prints only the answer on standard output, everything else on standard error, and ends with an
-exit code that says what happened. With `--json` it prints JSON that fits a published schema.
+Every command can be used in a script: it prints only the answer on standard output, everything else on
+standard error, and ends with an exit code that says what happened. With `--json` it prints JSON that fits a
+published schema.
 
 ```
 rumi chat -p "summarise this" < notes.txt
@@ -25,16 +26,19 @@ Written by `make docs` from the code.
 
 ## What holds for every command
 
-- Standard output has the answer and nothing else. Progress, notes and errors go to standard error; an error is one sentence.
+- Standard output has the answer and nothing else. Progress, notes and errors go to standard error; an error
+  is one sentence.
 - Nothing is cut, wrapped or coloured if standard output is not a terminal.
 - If the reader of a pipe ends first (`rumi debug logs | head`), the command ends quietly.
-- Old names of commands work until the version that [the list](commands.md#old-names) names, and print the same on standard output.
+- Old names of commands work until the version that [the list](commands.md#old-names) names, and print the
+  same on standard output.
 
 ## JSON
 
-`--json` prints one document: an object for one thing, an array for a list, empty if there is nothing. Commands whose output may go on
-print a line of JSON for each thing. Keys are in snake case, times in the format of RFC 3339 in UTC, and amounts of money are numbers in
-`usd`. A chat is called `chat`; only the audit log has `chat_id`. New keys may be added to objects that have further fields.
+`--json` prints one document: an object for one thing, an array for a list, empty if there is nothing.
+Commands whose output may go on print a line of JSON for each thing. Keys are in snake case, times in the
+format of RFC 3339 in UTC, and amounts of money are numbers in `usd`. A chat is called `chat`; only the
+audit log has `chat_id`. New keys may be added to objects that have further fields.
 
 [schemas.json](schemas.json) has a JSON Schema for each of these commands.
 
@@ -48,7 +52,8 @@ print a line of JSON for each thing. Keys are in snake case, times in the format
 |---|---|
 {codes}
 
-`rumi chats search` and `rumi debug replay` end with 1 if nothing was found or a request differs, as `grep` and `diff` do.
+`rumi chats search` and `rumi debug replay` end with 1 if nothing was found or a request differs, as `grep`
+and `diff` do.
 """
 
 
