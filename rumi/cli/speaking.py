@@ -153,10 +153,6 @@ class Listing(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command; import it if another module defines it."""
         if cmd_name in self._members:
-            from rumi.cli.group import (
-                speaking,
-            )  # late: `rumi.cli.group` is loaded for each command, this is not
-
             module, _, attribute = self._members[cmd_name].partition(":")
             found = getattr(importlib.import_module(module), attribute or "command")
             assert isinstance(found, click.Command)
