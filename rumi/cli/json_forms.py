@@ -15,7 +15,7 @@ EXACT: Final = ConfigDict(extra="forbid")
 
 
 @with_config(EXACT)
-class ChatRow(TypedDict):
+class ChatRowForm(TypedDict):
     """A chat; `at` is the time of its last message, and `text` its beginning."""
 
     chat: str
@@ -25,7 +25,7 @@ class ChatRow(TypedDict):
 
 
 @with_config(EXACT)
-class ToolCall(TypedDict):
+class ToolCallForm(TypedDict):
     """A call that the model has made. `arguments` is JSON, as the model has written it."""
 
     id: str
@@ -34,7 +34,7 @@ class ToolCall(TypedDict):
 
 
 @with_config(EXACT)
-class Entry(TypedDict):
+class EntryForm(TypedDict):
     """An entry of a chat's history."""
 
     id: int | None
@@ -44,21 +44,21 @@ class Entry(TypedDict):
     turn: str
     role: Literal["user", "assistant", "tool", "system", "session"]
     text: str
-    tool_calls: list[ToolCall]
+    tool_calls: list[ToolCallForm]
     tool_call_id: str | None
     tainted: bool
     undone: bool
 
 
 @with_config(EXACT)
-class FoundEntry(Entry):
+class FoundEntryForm(EntryForm):
     """An entry that a search has found. `score` is null if it has all the words."""
 
     score: float | None
 
 
 @with_config(EXACT)
-class Fact(TypedDict):
+class FactForm(TypedDict):
     """A fact about an owner."""
 
     owner: str
@@ -73,14 +73,14 @@ class Fact(TypedDict):
 
 
 @with_config(EXACT)
-class FormerFact(Fact):
+class FormerFactForm(FactForm):
     """A value of a fact, and when it ended; null if it counts."""
 
     ended: Time | None
 
 
 @with_config(EXACT)
-class Setting(TypedDict):
+class SettingForm(TypedDict):
     """A key of the configuration or a secret. A secret has no value here; `set` says if it has one."""
 
     key: str
@@ -91,7 +91,7 @@ class Setting(TypedDict):
 
 
 @with_config(EXACT)
-class ModelRow(TypedDict):
+class ModelRowForm(TypedDict):
     """A model; the prices are of prompts, replies and cached prompts, null if they are unknown."""
 
     model: str
@@ -103,7 +103,7 @@ class ModelRow(TypedDict):
 
 
 @with_config(EXACT)
-class ModelTest(TypedDict):
+class ModelTestForm(TypedDict):
     """The result of a test call."""
 
     model: str
@@ -113,7 +113,7 @@ class ModelTest(TypedDict):
 
 
 @with_config(EXACT)
-class Used(TypedDict):
+class UsedForm(TypedDict):
     """What model calls have used. A row also has the name that it sums up by."""
 
     chat: NotRequired[str]
@@ -138,8 +138,8 @@ Usage = TypedDict(
         "from": str,
         "to": str,
         "by": str,
-        "total": Used,
-        "rows": list[Used],
+        "total": UsedForm,
+        "rows": list[UsedForm],
         "budgets": list[dict[str, Any]],
         "prices_of": str,
     },
@@ -148,7 +148,7 @@ Usage = TypedDict(
 
 
 @with_config(EXACT)
-class Person(TypedDict):
+class PersonForm(TypedDict):
     """A person, their rights, and what they used today."""
 
     name: str
@@ -162,7 +162,7 @@ class Person(TypedDict):
 
 
 @with_config(EXACT)
-class Check(TypedDict):
+class CheckForm(TypedDict):
     """A check of the doctor: what it found and how to fix it, in words."""
 
     name: str
@@ -172,7 +172,7 @@ class Check(TypedDict):
 
 
 @with_config(EXACT)
-class Skill(TypedDict):
+class SkillForm(TypedDict):
     """A skill; `off_because` is null if it is on."""
 
     name: str
@@ -185,7 +185,7 @@ class Skill(TypedDict):
 
 
 @with_config(EXACT)
-class StoreState(TypedDict):
+class StoreStateForm(TypedDict):
     """The store in use."""
 
     kind: Literal["sqlite", "postgresql"]
@@ -196,7 +196,7 @@ class StoreState(TypedDict):
 
 
 @with_config(EXACT)
-class DaySummary(TypedDict):
+class DaySummaryForm(TypedDict):
     """A line of `debug logs --summary`: a chat's day. Durations are in seconds."""
 
     day: str
@@ -211,7 +211,7 @@ class DaySummary(TypedDict):
     longest_s: float
 
 
-class AuditLine(TypedDict):
+class AuditLineForm(TypedDict):
     """A line of the audit log; each event has further fields. Its chat is called `chat_id`."""
 
     time: Time
@@ -227,7 +227,7 @@ class AuditLine(TypedDict):
     stopped_reason: str | None
 
 
-class Event(TypedDict):
+class EventForm(TypedDict):
     """A line of `chat --json`; each event has further fields."""
 
     event: str
@@ -237,7 +237,7 @@ class Event(TypedDict):
 
 
 @with_config(EXACT)
-class Judged(TypedDict):
+class JudgedForm(TypedDict):
     """A line of `debug fetch --check`."""
 
     url: str
@@ -247,7 +247,7 @@ class Judged(TypedDict):
     addresses: list[str]
 
 
-class Schedule(TypedDict):
+class ScheduleForm(TypedDict):
     """A schedule; it has further fields for what it does."""
 
     id: int
@@ -262,7 +262,7 @@ class Schedule(TypedDict):
     created: Time
 
 
-class Task(TypedDict):
+class TaskForm(TypedDict):
     """A task; it has further fields of its kind."""
 
     id: int
@@ -272,7 +272,7 @@ class Task(TypedDict):
     created: Time
 
 
-class Bot(TypedDict):
+class BotForm(TypedDict):
     """A bot and its session; `bot show` has its configuration too."""
 
     name: str
@@ -283,7 +283,7 @@ class Bot(TypedDict):
     goal: str | None
 
 
-class Trigger(TypedDict):
+class TriggerForm(TypedDict):
     """A trigger, and the events that it has taken; it has further fields."""
 
     name: str
@@ -294,7 +294,7 @@ class Trigger(TypedDict):
     problem: str
 
 
-class Server(TypedDict):
+class ServerForm(TypedDict):
     """A server of tools; it has further fields while it runs."""
 
     name: str
@@ -304,36 +304,36 @@ class Server(TypedDict):
 
 
 DOCUMENTS: Final[dict[str, Any]] = {
-    "bot list": list[Bot],
-    "bot show": Bot,
-    "chats list": list[ChatRow],
-    "chats search": list[FoundEntry],
-    "chats show": list[Entry],
-    "config get": Setting,
-    "config people list": list[Person],
-    "config show": list[Setting],
-    "data show": StoreState,
-    "doctor": list[Check],
-    "mcp list": list[Server],
-    "memory history": list[FormerFact],
-    "memory list": list[Fact],
-    "models list": list[ModelRow],
-    "models test": list[ModelTest],
+    "bot list": list[BotForm],
+    "bot show": BotForm,
+    "chats list": list[ChatRowForm],
+    "chats search": list[FoundEntryForm],
+    "chats show": list[EntryForm],
+    "config get": SettingForm,
+    "config people list": list[PersonForm],
+    "config show": list[SettingForm],
+    "data show": StoreStateForm,
+    "doctor": list[CheckForm],
+    "mcp list": list[ServerForm],
+    "memory history": list[FormerFactForm],
+    "memory list": list[FactForm],
+    "models list": list[ModelRowForm],
+    "models test": list[ModelTestForm],
     "models usage": Usage,
-    "schedule add": Schedule,
-    "schedule list": list[Schedule],
-    "schedule show": Schedule,
-    "schedule trigger list": list[Trigger],
-    "skills info": Skill,
-    "skills list": list[Skill],
-    "tasks list": list[Task],
+    "schedule add": ScheduleForm,
+    "schedule list": list[ScheduleForm],
+    "schedule show": ScheduleForm,
+    "schedule trigger list": list[TriggerForm],
+    "skills info": SkillForm,
+    "skills list": list[SkillForm],
+    "tasks list": list[TaskForm],
 }
 """The commands that print one document with --json: an object for one thing, and an array for a list."""
 
 LINES: Final[dict[str, Any]] = {
-    "chat": Event,
-    "debug fetch --check": Judged,
-    "debug logs": AuditLine,
-    "debug logs --summary": DaySummary,
+    "chat": EventForm,
+    "debug fetch --check": JudgedForm,
+    "debug logs": AuditLineForm,
+    "debug logs --summary": DaySummaryForm,
 }
 """The commands that print a line of JSON for each thing, because more may come."""
