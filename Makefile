@@ -66,6 +66,8 @@ imports: $(READY)
 docs: $(READY)
 	$(BIN)/python -m docs.making.commands
 	$(BIN)/python -m docs.making.calls
+	$(BIN)/python -m docs.making.schemas
+	$(BIN)/python -m docs.making.scripts
 	$(BIN)/python -m docs.making.profile
 	$(BIN)/python -m docs.making.dialects
 

@@ -12,7 +12,7 @@ from itertools import combinations, takewhile
 from pathlib import Path
 from urllib.parse import unquote
 
-from docs.making import calls, commands, dialects, shown
+from docs.making import calls, commands, dialects, schemas, scripts, shown
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
@@ -47,6 +47,12 @@ def stale_calls(text: str) -> Iterator[str]:
     """Yield a fault if the control calls in the document differ from their declarations."""
     if text != calls.rendered():
         yield "the control calls have changed: make docs"
+
+
+def stale_scripts(text: str) -> Iterator[str]:
+    """Yield a fault if the exit codes or the forms of JSON differ from those of the code."""
+    if text != scripts.rendered() or schemas.TARGET.read_text("utf-8") != schemas.rendered():
+        yield "exit codes or forms of JSON have changed: make docs"
 
 
 def stale_dialects(text: str) -> Iterator[str]:
@@ -250,6 +256,8 @@ def faults() -> list[Fault]:
             checks.append(lambda: stale_help(text))  # noqa: B023
         if document == calls.TARGET:
             checks.append(lambda: stale_calls(text))  # noqa: B023
+        if document == scripts.TARGET:
+            checks.append(lambda: stale_scripts(text))  # noqa: B023
         if document == dialects.TARGET:
             checks.append(lambda: stale_dialects(text))  # noqa: B023
         if document == ARCHITECTURE:

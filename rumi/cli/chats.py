@@ -167,6 +167,8 @@ def delete(chat: str, yes: bool) -> None:
     """Delete CHAT: its messages, history, sandbox and files. Facts and the audit log stay.
 
     A turn that runs is stopped first.
+
+    docs/forgetting.md compares the ways to forget.
     """
     from rumi.errors import UsageError
 

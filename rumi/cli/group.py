@@ -253,6 +253,8 @@ def speaking(command: click.Command) -> click.Command:
     A command's short help becomes the complete first sentence of its help; click would cut a long sentence.
     """
     command.context_class = SpeakingContext
+    if hasattr(command, "prepare"):  # its members are imported later
+        command.prepare = speaking
     first = " ".join((command.help or "").split("\n\n")[0].split())
     command.short_help = command.short_help or first.partition(". ")[0].removesuffix(".") + "."
     for inner in getattr(command, "commands", {}).values():

@@ -85,7 +85,10 @@ def history(key: str, owner: str, as_json: bool) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @JSON
 def forget_everything(owner: str, yes: bool, as_json: bool) -> None:
-    """Delete all that is stored of an owner. Facts, history, index, tasks and schedules go; files stay."""
+    """Delete all that is stored of an owner. Facts, history, index, tasks and schedules go; files stay.
+
+    docs/forgetting.md compares the ways to forget.
+    """
     from rumi.errors import UsageError
     from rumi.platform.texts import recall as recall_texts
 
@@ -111,7 +114,10 @@ def _source(fact: dict[str, Any]) -> None:
 @OWNER
 @JSON
 def forget(key: str, owner: str, as_json: bool) -> None:
-    """Forget all values of KEY."""
+    """Forget all values of KEY.
+
+    docs/forgetting.md compares the ways to forget.
+    """
     from rumi.platform.texts import memory as memory_texts
 
     answer = _ask("forget", owner=owner, key=key)

@@ -7,7 +7,7 @@ import click
 
 from rumi.cli.asking import ask
 from rumi.cli.daemon import say
-from rumi.cli.printing import JSON, echo, echo_json, flat_lines
+from rumi.cli.printing import JSON, cut, echo, echo_json, flat_lines
 from rumi.cli.speaking import Listing, reader, tr
 from rumi.errors import UsageError
 from rumi.platform.chat_ids import DEFAULT_CHAT
@@ -97,7 +97,6 @@ def add(
 def list_(chat: str = "", owner: str = "", as_json: bool = False) -> None:
     """List the schedules: number, what it does, state, when, text."""
     from rumi.platform.texts import schedules as schedule_texts
-    from rumi.platform.texts import tasks as task_texts
 
     found = _ask("list", chat=chat, owner=owner)
     if as_json:
@@ -111,11 +110,11 @@ def list_(chat: str = "", owner: str = "", as_json: bool = False) -> None:
             schedule_texts.schedule_kind(language, schedule["kind"]),
             schedule_texts.schedule_state(language, schedule["state"], schedule.get("reason", "")),
         )
-        text = flat(task_texts.shortly(schedule["text"]))
+        text = flat(schedule["text"])
         last = f"  ({flat(schedule['last'])})" if schedule.get("last") else ""
         names = [flat(one["what"]) for one in schedule.get("watched", ())]
         text += f"  ({schedule_texts.if_changed(language, names)})" if names else ""
-        echo(f"{schedule['id']:>5}  {kind:<13} {state:<9} {flat(schedule['when'])}  {text}{last}")
+        echo(cut(f"{schedule['id']:>5}  {kind:<13} {state:<9} {flat(schedule['when'])}  {text}{last}"))
 
 
 @command.command()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rumi.cli.printing import echo
+from rumi.cli.printing import JSON, echo, echo_json
 from rumi.cli.speaking import Listing, ntr, reader, say, tr, translate
 from rumi.platform.printable import flat
 from rumi.platform.texts.translation import error_text
@@ -38,10 +38,16 @@ def command() -> None:
 
 @command.command(name="list")
 @click.option("-a", "--all", "everything", is_flag=True, help="Also disabled and hidden skills.")
-def list_(everything: bool) -> None:
+@JSON
+def list_(everything: bool, as_json: bool) -> None:
     """List the skills that are on."""
     listed = _Here().catalogue.look().listed
     shown = [entry for entry in listed.entries if everything or entry.off is None]
+    if as_json:
+        echo_json([_as_json(entry) for entry in shown], indent=2)
+        for problem in listed.problems:
+            say(problem, err=True)
+        return
     wide = max((len(entry.skill.name) for entry in shown), default=0)
     for entry in shown:
         for line in _row(entry, wide, everything):
@@ -68,12 +74,16 @@ def list_(everything: bool) -> None:
 
 @command.command()
 @click.argument("name")
-def info(name: str) -> None:
+@JSON
+def info(name: str, as_json: bool) -> None:
     """Show one skill: where from, what it needs.
 
     Also show what it hides: of several skills NAME, the last source's is used.
     """
     here = _Here()
+    if as_json:
+        echo_json(_as_json(here.find(name)), indent=2)
+        return
     for line in _described(here, here.find(name)):
         echo(line)
 
@@ -234,6 +244,19 @@ _OFF = {
     "environment": Text("off by RUMI_SKILLS__DISABLED"),
     "itself": Text("off by its own SKILL.md"),
 }
+
+
+def _as_json(entry: "SkillEntry") -> dict[str, object]:
+    header = entry.skill.header
+    return {
+        "name": entry.skill.name,
+        "description": header.description,
+        "version": header.version,
+        "source": entry.skill.source.kind,
+        "code": entry.skill.has_code,
+        "on": entry.off is None,
+        "off_because": entry.off,
+    }
 
 
 def _row(entry: "SkillEntry", wide: int, everything: bool) -> Iterator[str]:

@@ -4,7 +4,7 @@ import importlib
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any
 
@@ -142,6 +142,8 @@ class Listing(click.Group):
         """Create the group; further arguments are those of a click group."""
         super().__init__(*args, **more)
         self.default = default
+        self.prepare: Callable[[click.Command], click.Command] = lambda command: command
+        """Prepares a command of another module; set by the group that this group belongs to."""
         self._members = dict(members or {})
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -151,14 +153,10 @@ class Listing(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command; import it if another module defines it."""
         if cmd_name in self._members:
-            from rumi.cli.group import (
-                speaking,
-            )  # late: `rumi.cli.group` is loaded for each command, this is not
-
             module, _, attribute = self._members[cmd_name].partition(":")
             found = getattr(importlib.import_module(module), attribute or "command")
             assert isinstance(found, click.Command)
-            return speaking(found)
+            return self.prepare(found)
         return super().get_command(ctx, cmd_name)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -9,7 +9,7 @@ import click
 from rumi.cli import run_async
 from rumi.cli.asking import ask
 from rumi.cli.daemon import say
-from rumi.cli.printing import JSON, echo, echo_json, flat_lines, local_time
+from rumi.cli.printing import JSON, cut, echo, echo_json, flat_lines, local_time
 from rumi.cli.speaking import Listing, reader
 from rumi.errors import RumiError, UsageError, single
 from rumi.platform.chat_ids import DEFAULT_CHAT
@@ -52,9 +52,9 @@ def list_(as_json: bool = False) -> None:
     for task in tasks:
         state, question = (
             in_words(language, task["state"]),
-            flat(task_texts.shortly(task["question"])),
+            flat(task["question"]),
         )
-        echo(f"{task['id']:>5}  {task['kind']:<5} {state:<14} {local_time(task['created'])}  {question}")
+        echo(cut(f"{task['id']:>5}  {task['kind']:<5} {state:<14} {local_time(task['created'])}  {question}"))
 
 
 @command.command()

@@ -97,7 +97,7 @@ def test_a_home_that_is_held_is_not_touched(home: Home, backup: Path) -> None:
     program = Program(home.root)
     with home.lock("rumi telegram"):
         said = program.run("restore", "--yes", str(backup), code=2)
-    assert "held by rumi serve" in said.stderr
+    assert "held by rumi telegram" in said.stderr
     assert _marks(home.root) == ("new", "new", "new")
 
 

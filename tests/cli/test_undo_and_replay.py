@@ -1,4 +1,4 @@
-"""`rumi chats undo`, `rumi debug replay` and `rumi debug report`, with the offline model in real sandboxes."""
+"""Undoing, replaying and reporting turns, with the offline model in real sandboxes."""
 
 import os
 from pathlib import Path

@@ -250,7 +250,7 @@ def find_recording(home: Path, named: str, turns: int = 20) -> Path:
     Raises:
         UsageError: the recording does not exist.
     """
-    advice: str = "Recording is off. Turn it on with: rumi config set record.turns 20"
+    advice: str = Text("Recording is off. Turn it on with: rumi config set record.turns 20")
     if turns:
         advice = Text("The last {turns} turns of each chat are recorded.", turns=turns)
     if not named:

@@ -27,7 +27,7 @@ async def test_everybody_gets_the_commands_in_their_language(autojump_clock: Moc
     assert found["en"]["stop"] == dict(reply_texts.commands("en"))["/stop"].replace("`", "")
     assert found["es"]["stop"] == dict(reply_texts.commands("es"))["/stop"].replace("`", "")
     assert found[""] == found["es"]
-    assert set(found["en"]) == {name.removeprefix("/") for name, _ in reply_texts.commands("en")}
+    assert set(found["en"]) == {name.removeprefix("/") for name, _ in reply_texts.menu("en")}
     assert not any("`" in text for menu in found.values() for text in menu.values())
 
 
