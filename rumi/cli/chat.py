@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     "files",
     multiple=True,
     metavar="FILE",
-    help="Hand on a file, such as a picture; may be repeated. Without -p: with the first message.",
+    help="Hand on a file: the sandbox gets it, and the model sees it. May be repeated. Without -p: with the "
+    "first message.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print events as JSON lines.")
 @click.option("--chat", "chat_id", metavar="ID", help="Which chat.  [default: cli]")
@@ -66,8 +67,10 @@ def command(
 
     With -p, the turn runs in the chat cli, with its files and facts, and has a history of its own. With
     --chat, -c or --new it goes on with that chat's history. @FILE in TEXT or in a typed message hands on a
-    file that exists, as -f does: texts as words, pictures and documents as files. TEXT behind the options is
-    the same as -p TEXT.
+    file that exists, as -f does. TEXT behind the options is the same as -p TEXT.
+
+    A text that begins with ! is a command: it runs in the sandbox without the model, and with -p its exit
+    code is that of rumi.
     """
 
     if text and prompt is not None:
@@ -109,6 +112,11 @@ async def _chat(begun: Launch, new: bool, apart: bool, options: dict[str, Any]) 
         prompt_and_files = await what_to_send(options["prompt"], StandardStreams(), language, limits, files)
         options["prompt"], options["attachments"] = prompt_and_files
     else:
+        from rumi.channels.terminal.files import handed_files
+        from rumi.channels.terminal.words import Reader
+
+        # A file that cannot be read is told now, and not with the first message.
+        await handed_files(files, limits, Reader(language), _nowhere)
         options["files"] = files
     person = options["prompt"] is None and not options["json"] and os.isatty(0)
     single = options["prompt"] is not None
@@ -175,6 +183,10 @@ async def _chat(begun: Launch, new: bool, apart: bool, options: dict[str, Any]) 
     if failure is not None:
         raise failure
     return code
+
+
+async def _nowhere(line: str) -> None:
+    """Drop a sentence about a folder: the message with it says it again."""
 
 
 def _deleted(home: "Home") -> "DaemonGone | None":
