@@ -19,26 +19,23 @@ def test_a_file_is_in_the_sandbox_and_a_command_has_its_own_exit_code(
     data = tmp_path / "data.csv"
     data.write_text("a\n" * 30)
     done = bubblewrap.run("chat", "-f", str(data), "-p", "run wc -l data.csv")
-    assert (done.returncode, "30 data.csv" in done.stdout, "📎 data.csv, 60 B" in done.stderr) == (
-        0,
-        True,
-        True,
-    )
+    assert "30 data.csv" in done.stdout
+    assert "📎 data.csv, 60 B" in done.stderr
     data.write_text("b\n" * 40)
     done = bubblewrap.run("chat", "-f", str(data), "-f", str(data), "-p", "run wc -l data.csv data-2.csv")
     assert "stored as /workspace/data-2.csv" in done.stderr
     assert "70 total" in done.stdout
-    ran = bubblewrap.run("chat", "-p", "!wc -l data.csv; exit 7")
-    assert (ran.returncode, ran.stdout) == (7, "30 data.csv\n")
-    assert bubblewrap.run("chat", "-p", "!reboot").returncode == 126
+    ran = bubblewrap.run("chat", "-p", "!wc -l data.csv; exit 7", code=7)
+    assert ran.stdout == "30 data.csv\n"
+    bubblewrap.run("chat", "-p", "!reboot", code=126)
     lines = bubblewrap.run("chat", "--json", "-p", "!ls").stdout.splitlines()
     events = {one["event"]: one for one in map(json.loads, lines)}
     assert (events["tool_result"]["exit_code"], events["turn_finished"]["reason"]) == (0, "complete")
     audit = (bubblewrap.home / "logs" / "audit.jsonl").read_text().splitlines()
     commands = [one["command"] for one in map(json.loads, audit) if one["event"] == "command"]
     assert commands[-2:] == ["wc -l data.csv; exit 7", "ls"]
-    missing = bubblewrap.run("chat", "-p", f"see @{tmp_path}/dta.csv")
-    assert (missing.returncode, "data.csv?" in missing.stderr) == (2, True)
+    missing = bubblewrap.run("chat", "-p", f"see @{tmp_path}/dta.csv", code=2)
+    assert "data.csv?" in missing.stderr
 
 
 @pytest.mark.long

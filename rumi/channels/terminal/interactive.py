@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 import trio
 
+from rumi.channels.terminal.files import TypedLines
 from rumi.channels.terminal.interface import End, Glance, Interrupt, Line, Typed
-from rumi.channels.terminal.lines import TypedLines
 from rumi.channels.terminal.live import LiveView
 from rumi.channels.terminal.options import TerminalOptions
 from rumi.channels.terminal.own import do_own, is_own

@@ -29,7 +29,6 @@ from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
 from typing_extensions import override
 
-from rumi.channels.terminal.paths import PathCompleter, pasted
 from rumi.channels.terminal.words import Reader, commands
 from rumi.texts import gettext
 
@@ -142,6 +141,9 @@ class Interface:
 
     def application(self) -> Application[None]:
         """Return a new prompt_toolkit application, for one run."""
+        # Imported here, so that the window opens before what it needs only for the first key.
+        from rumi.channels.terminal.paths import PathCompleter
+
         self.buffer = buffer = Buffer(
             multiline=True,
             history=open_history(self._history_path),
@@ -215,6 +217,8 @@ class Interface:
         @keys.add(Keys.BracketedPaste, filter=typing)
         def _paste(event: KeyPressEvent) -> None:
             # Terminals paste the paths of files that are dropped onto them.
+            from rumi.channels.terminal.paths import pasted
+
             buffer.insert_text(pasted(event.data, buffer.document))
 
         @keys.add("tab", filter=typing)
