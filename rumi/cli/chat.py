@@ -112,11 +112,9 @@ async def _chat(begun: Launch, new: bool, apart: bool, options: dict[str, Any]) 
         prompt_and_files = await what_to_send(options["prompt"], StandardStreams(), language, limits, files)
         options["prompt"], options["attachments"] = prompt_and_files
     else:
-        from rumi.channels.terminal.files import handed_files
-        from rumi.channels.terminal.words import Reader
+        from rumi.channels.terminal.piped import check_files
 
-        # A file that cannot be read is told now, and not with the first message.
-        await handed_files(files, limits, Reader(language), _nowhere)
+        await check_files(files, language, limits)
         options["files"] = files
     person = options["prompt"] is None and not options["json"] and os.isatty(0)
     single = options["prompt"] is not None
@@ -183,10 +181,6 @@ async def _chat(begun: Launch, new: bool, apart: bool, options: dict[str, Any]) 
     if failure is not None:
         raise failure
     return code
-
-
-async def _nowhere(line: str) -> None:
-    """Drop a sentence about a folder: the message with it says it again."""
 
 
 def _deleted(home: "Home") -> "DaemonGone | None":
