@@ -4,15 +4,12 @@ Such a command is a job of its chat like a turn: it waits for the running turn, 
 reply is stored with its end.
 """
 
-import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-import trio
 from typing_extensions import override
 
-from rumi.agent.acting import Acting
-from rumi.agent.events import BY_HAND, TurnEvent, TurnFinished
-from rumi.agent.permissions.gate import Gate
+from rumi.agent.by_hand import call_by_hand
+from rumi.agent.events import TurnEvent, TurnFinished
 from rumi.agent.tool import ToolResult
 from rumi.agent.tools.background import Heard
 from rumi.agent.tools.bash import Bash, run_scheduled
@@ -20,7 +17,6 @@ from rumi.agent.tools.output import SHOWN_CHARS, WHOLE_BYTES, in_part
 from rumi.chats.jobs import Job
 from rumi.chats.services import ChatServices, ChatShell
 from rumi.errors import RumiError
-from rumi.models.model import ToolCall
 from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts import schedules as schedule_texts
 from rumi.platform.texts.translation import error_text
@@ -103,7 +99,6 @@ async def run_by_hand(
     """
     language, chat = job.language, job.message.chat
     timeout_s = services.sandbox_limits.max_timeout_s
-    arguments = {"command": command, "timeout_s": timeout_s}
     try:
         services.policy_of(chat).parse(command)
         refused = ""
@@ -111,19 +106,7 @@ async def run_by_hand(
         refused = error_text(language, refusal)
     job.output = HeadTail(WHOLE_BYTES)
     tool = _ByHand(shell, services, chat, job.output)
-    gate = Gate(
-        tainted=False,
-        known_urls=(),
-        words="",
-        history=(),
-        language=language,
-        watch=watch,
-        confirm=None,
-        parking=None,
-        deadline=trio.CancelScope(),
-    )
-    call = ToolCall(BY_HAND, tool.spec.name, json.dumps(arguments, ensure_ascii=False))
-    ((_, _, result),) = await Acting((tool,), watch, gate, language).run([call])
+    result = await call_by_hand(tool, command, timeout_s, language, watch)
     if refused:
         return TurnFinished("complete", reply_texts.command_failed(language, refused))
     output = job.output.output()

@@ -70,7 +70,8 @@ YIELD_S = 5.0
     "files",
     multiple=True,
     metavar="FILE",
-    help="Hand on a file, such as a picture; may be repeated. Without -p: with the first message.",
+    help="Hand on a file: the sandbox gets it, and the model sees it. May be repeated. Without -p: with the "
+    "first message.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print events as JSON lines.")
 @click.option("--chat", "chat_id", metavar="ID", help="Which chat.  [default: cli]")
@@ -129,8 +130,10 @@ def command(
 
     With -p, the turn runs in the chat cli, with its files and facts, and has a history of its own. With
     --chat, -c or --new it goes on with that chat's history. @FILE in TEXT or in a typed message hands on a
-    file that exists, as -f does: texts as words, pictures and documents as files. TEXT behind the options is
-    the same as -p TEXT.
+    file that exists, as -f does. TEXT behind the options is the same as -p TEXT.
+
+    A text that begins with ! is a command: it runs in the sandbox without the model, and with -p its exit
+    code is that of rumi.
 
     A template is a text in the folder templates of RUMI_HOME. $name in it is a variable; $$ is a dollar sign.
     """
@@ -252,6 +255,9 @@ async def _chat(begun: Launch, new: bool, session: int, apart: bool, options: di
         prompt_and_files = await what_to_send(options["prompt"], StandardStreams(), language, limits, files)
         options["prompt"], options["attachments"] = prompt_and_files
     else:
+        from rumi.channels.terminal.piped import check_files
+
+        await check_files(files, language, limits)
         options["files"] = files
     person = options["prompt"] is None and not options["json"] and os.isatty(0)
     single = options["prompt"] is not None

@@ -46,6 +46,7 @@ def put(
     limits: SandboxLimits | None = None,
     max_bytes: int = 20 * MEGA,
     checkpoint: Callable[[], None] = lambda: None,
+    reuse: bool = False,
 ) -> str:
     return put_file(
         workspace,
@@ -55,6 +56,7 @@ def put(
         limits=limits or SandboxLimits(),
         max_bytes=max_bytes,
         checkpoint=checkpoint,
+        reuse=reuse,
     )
 
 
@@ -110,6 +112,22 @@ def test_nothing_that_is_there_is_replaced(workspace: Path, outside: Path) -> No
     assert (workspace / "report.pdf").read_text() == "mine"
     assert (outside / "secret").read_text() == "secret"
     assert not (workspace / "nowhere").exists()
+
+
+def test_an_equal_file_is_stored_once_and_another_one_gets_its_own_name(
+    workspace: Path, outside: Path
+) -> None:
+    assert [put(workspace, "a.csv", content, reuse=True) for content in (b"one", b"two", b"one", b"two")] == [
+        *("a.csv", "a-2.csv", "a.csv", "a-2.csv")
+    ]
+    assert put(workspace, "a.csv", b"one") == "a-3.csv"
+    (workspace / "b.csv").symlink_to(outside / "secret")
+    os.mkfifo(workspace / "b-2.csv")
+    (workspace / "b-3.csv").write_text("secret")
+    (workspace / "b-3.csv").chmod(0)
+    assert put(workspace, "b.csv", b"secret", reuse=True) == "b-4.csv"
+    full = SandboxLimits(workspace_files=1)
+    assert put(workspace, "a.csv", b"two", reuse=True, limits=full) == "a-2.csv"
 
 
 def test_both_parts_of_an_ending_stay_behind_the_number(workspace: Path) -> None:

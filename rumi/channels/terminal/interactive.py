@@ -11,8 +11,8 @@ from typing import TypeAlias
 import trio
 
 from rumi.channels.terminal import status_bar
+from rumi.channels.terminal.files import TypedLines
 from rumi.channels.terminal.interface import End, Glance, Interrupt, Line, Said, Typed, Unfold
-from rumi.channels.terminal.lines import TypedLines
 from rumi.channels.terminal.live import LiveView
 from rumi.channels.terminal.options import TerminalOptions
 from rumi.channels.terminal.paint import Painter

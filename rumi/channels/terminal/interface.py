@@ -41,7 +41,6 @@ from prompt_toolkit.styles import DynamicStyle, Style
 from typing_extensions import override
 
 from rumi.channels.terminal.options import ModelName, TerminalOptions
-from rumi.channels.terminal.paths import PathCompleter, pasted
 from rumi.channels.terminal.status_bar import MODE, BarPart, cut, fitted
 from rumi.channels.terminal.words import Reader, commands, keys_of
 from rumi.platform.config.providers import pasted_secret
@@ -235,6 +234,9 @@ class Interface:
 
     def application(self) -> Application[None]:
         """Return a new prompt_toolkit application, for one run."""
+        # Imported here, so that the window opens before what it needs only for the first key.
+        from rumi.channels.terminal.paths import PathCompleter
+
         self.buffer = buffer = Buffer(
             multiline=True,
             history=open_history(self._options.history_path),
@@ -388,6 +390,8 @@ class Interface:
         @keys.add(Keys.BracketedPaste, filter=typing)
         def _paste(event: KeyPressEvent) -> None:
             # Terminals paste the paths of files that are dropped onto them.
+            from rumi.channels.terminal.paths import pasted
+
             buffer.insert_text(self._fold(pasted(event.data, buffer.document)))
 
         @keys.add("tab", filter=typing)

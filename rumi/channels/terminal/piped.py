@@ -67,6 +67,19 @@ async def what_to_send(
     return text, attachments
 
 
+async def check_files(files: Sequence[str], language: Language, limits: FileLimits) -> None:
+    """Check files that go with the first message, so that the person is told at the start.
+
+    Raises:
+        UsageError: a file cannot be read, or there are too many.
+    """
+
+    async def drop(line: str) -> None:  # it comes again with the message
+        await trio.lowlevel.checkpoint()
+
+    await handed_files(files, limits, Reader(language), drop)
+
+
 async def _piped(
     source: InputStream, max_chars: int, reader: Reader, report: Callable[[str], Awaitable[None]]
 ) -> tuple[Attachment, ...]:

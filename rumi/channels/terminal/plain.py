@@ -19,8 +19,7 @@ from rumi.agent.events import (
 )
 from rumi.agent.todo_list import shown_lines
 from rumi.channels.terminal.calls import code_and_rest, excerpt_of, outcome_of, paths_of
-from rumi.channels.terminal.files import handed_files
-from rumi.channels.terminal.lines import TypedLines
+from rumi.channels.terminal.files import TypedLines, handed_files
 from rumi.channels.terminal.options import DEFAULT_LIMITS, FileLimits, KeyAdopter
 from rumi.channels.terminal.pasted_keys import PastedKeys
 from rumi.channels.terminal.session import FAILURES, INTERRUPTED, UNCONFIRMED, Settled, TerminalSession

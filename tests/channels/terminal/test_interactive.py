@@ -527,7 +527,7 @@ async def test_tab_completes_a_path_and_a_dropped_path_becomes_a_mention(
 
 async def test_a_line_with_an_exclamation_mark_is_a_command_for_the_sandbox() -> None:
     call = ToolCall(BY_HAND, "bash", '{"command": "false"}')
-    steps = [
+    steps: list[Step] = [
         ToolStarted(call, {"command": "false"}),
         ToolOutput(BY_HAND, "so far\n"),
         1.0,

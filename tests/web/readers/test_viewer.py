@@ -134,10 +134,37 @@ async def test_what_cannot_be_seen_is_told_in_a_line(viewer: Viewer, workspace: 
     assert "[It cannot be shown: its 30000 x 30000 pixels are more than 64,000,000.]" in seen.about
     gone = await viewer.sent("cli", about_file("gone.png", "image/png", 9), 100)
     assert "It cannot be shown" in gone.about
-    (workspace / "a.txt").write_bytes(b"words")
-    about = about_file("a.txt", "text/plain", 5)
+    (workspace / "a.bin").write_bytes(b"words\0")
+    about = about_file("a.bin", "", 6)
     assert (await viewer.sent("cli", about, 100)).about == about
     assert (await viewer.sent("cli", "a voice message", 100)).about == "a voice message"
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "[The file is empty]"),
+        (b"uno", "[A text file of 1 line]\nuno"),
+        ("Tür;12\nMöbel;30\n".encode("cp1252"), "[A text file of 2 lines, in cp1252 and not in UTF-8]\nTür"),
+        ("Имя\nСтол\n".encode("utf-16"), "[A text file of 2 lines, in utf-16-le and not in UTF-8]\nИмя"),
+    ],
+)
+async def test_a_text_is_shown_with_its_lines(
+    viewer: Viewer, workspace: Path, content: bytes, says: str
+) -> None:
+    (workspace / "a.csv").write_bytes(content)
+    about = about_file("a.csv", "text/csv", len(content))
+    assert (await viewer.sent("cli", about, 1000)).about.startswith(f"{about}\n{says}")
+
+
+async def test_of_a_long_text_the_beginning_is_shown_and_how_to_read_on(
+    viewer: Viewer, workspace: Path
+) -> None:
+    (workspace / "a.csv").write_text("line\n" * 1_000_000)
+    seen = (await viewer.sent("cli", about_file("a.csv", "text/csv", 5_000_000), 1000)).about
+    assert "[A text file of 1000000 lines. Only its beginning follows]\nline\n" in seen
+    assert seen.endswith("line\n[… Read on: read_file with path a.csv and offset 201 …]")
+    assert len(seen) < 1300
 
 
 async def test_no_room_for_the_scaled_picture_is_told(tmp_path: Path, workspace: Path) -> None:
