@@ -30,6 +30,7 @@ WORDS = {
     "chats search": ["word"],
     "chats export": ["cli"],
     "chats delete": ["cli", "--yes"],
+    "chats diff": ["cli"],
     "research web": ["why"],
     "research repo": ["-u", "https://127.0.0.1/r", "why"],
     "schedule add": ["tomorrow 09:00", "x"],
