@@ -1,4 +1,4 @@
-"""`rumi` in the folder of a project: asked once, shown, applied, dropped; also after a kill and in two windows."""
+"""`rumi` in the folder of a project: asked once, shown, applied, dropped, after a kill, in two windows."""
 
 import json
 import os
