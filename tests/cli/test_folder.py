@@ -36,7 +36,7 @@ async def test_a_person_is_asked_once_and_nothing_changes_before_apply(
 ) -> None:
     garden = project(tmp_path / "my garden")
     async with on_a_terminal(bubblewrap, folder=garden) as person:
-        await person.pty.see("What shall I work on here, and in other projects?")
+        await person.pty.see("What shall I work on, here and in other projects?")
         await say(person, "3", "Please answer with 1 or 2.")
         await say(person, "1", f"Working on {garden}:"[:90])
         await person.pty.see("Ctrl-D leaves")
