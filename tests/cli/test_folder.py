@@ -46,7 +46,8 @@ async def test_a_person_is_asked_once_and_nothing_changes_before_apply(
         await say(person, "/apply", "Apply this change to ", "(yes/no) ›")
         await say(person, "yes", "✅ 1 file changed in ")
         assert (garden / "new.txt").read_text() == "hello"
-        await say(person, "write old.txt: two", WAITS)
+        await say(person, "write old.txt: two")
+        await person.pty.until(lambda: WAITS in "".join(person.pty.shown).partition("› write old.txt")[2])
         await say(person, "/discard", "Drop this change?", "(yes/no) ›")
         await say(person, "yes", "🗑 Dropped 1 change")
         assert (garden / "old.txt").read_text() == "one\n"
