@@ -264,6 +264,13 @@ class DockerEngine:
         except ApiError as error:
             raise self._advised(error) from error
         await container.entered()
+        if os.path.ismount(workspace) and not _sees(container.local_pid, workspace):
+            raise SandboxError(
+                "Docker does not see the mount of {workspace}: it runs on another machine, or in another "
+                "mount namespace.",
+                "Use this machine's daemon, or bubblewrap: [sandbox] backend.",
+                workspace=workspace,
+            )
         if container.local_pid:
             bound_sockets(container.local_pid, self._spec.limits)
         return container
@@ -408,6 +415,14 @@ class DockerEngine:
                 "Docker cannot filter system calls here. {message}", "Use bubblewrap.", message=error.message
             )
         return error
+
+
+def _sees(pid: int, workspace: Path) -> bool:
+    """Return True if a container has this folder at /workspace, and not what lies beneath a mount there."""
+    try:
+        return pid > 0 and os.path.samestat(os.stat(f"/proc/{pid}/root/workspace"), workspace.stat())
+    except OSError:
+        return False
 
 
 def _is_workspace(mount: Json, home: Path) -> bool:
