@@ -1,7 +1,7 @@
 """A chat in a git project of 5,000 files, compared with a chat of its own: the way to the first command.
 
-`python -m bench.folder [docker|bubblewrap]`. `link` is what comes before the first prompt. `first command` has
-the view or the workspace, the container and `ls`. `copy` is the way where no overlay is possible.
+`python -m bench.folder [docker|bubblewrap]`. `link` is what comes before the first prompt. `first command`
+has the view or the workspace, the container and `ls`. `copy` is the way where no overlay is possible.
 """
 
 import os

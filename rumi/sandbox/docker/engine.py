@@ -264,7 +264,7 @@ class DockerEngine:
         except ApiError as error:
             raise self._advised(error) from error
         await container.entered()
-        if os.path.ismount(workspace) and not _sees(container.local_pid, workspace):
+        if not _sees(container.local_pid, workspace):
             raise SandboxError(
                 "Docker does not see the mount of {workspace}: it runs on another machine, or in another "
                 "mount namespace.",
@@ -418,7 +418,9 @@ class DockerEngine:
 
 
 def _sees(pid: int, workspace: Path) -> bool:
-    """Return True if a container has this folder at /workspace, and not what lies beneath a mount there."""
+    """Return False if the folder is a mount, and a container has at /workspace what lies beneath it."""
+    if not os.path.ismount(workspace):
+        return True
     try:
         return pid > 0 and os.path.samestat(os.stat(f"/proc/{pid}/root/workspace"), workspace.stat())
     except OSError:
