@@ -11,7 +11,7 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: chat test histories check format lint types imports docs docs-check texts pictures bench bench-actors bench-questions bench-stop \
-        bench-turn bench-pieces bench-idle bench-start bench-skills bench-status bench-command bench-reading \
+        bench-turn bench-pieces bench-idle bench-start bench-skills bench-status bench-command bench-folder bench-reading \
         bench-stop-telegram bench-stop-research bench-stop-cluster bench-tasks bench-schedules bench-cost bench-crowd bench-agent bench-recall bench-million bench-cluster chaos chaos-cluster soak lock clean simulate seeds
 
 chat: $(READY)
@@ -82,7 +82,7 @@ docs-check: $(READY)
 pictures: $(READY)
 	$(BIN)/python -m docs.making.pictures
 
-bench: bench-actors bench-stop bench-stop-telegram bench-stop-research bench-stop-cluster bench-tasks bench-schedules bench-status bench-turn bench-pieces bench-idle bench-start bench-skills bench-command bench-reading bench-cost bench-crowd bench-agent bench-recall bench-questions
+bench: bench-actors bench-stop bench-stop-telegram bench-stop-research bench-stop-cluster bench-tasks bench-schedules bench-status bench-turn bench-pieces bench-idle bench-start bench-skills bench-command bench-folder bench-reading bench-cost bench-crowd bench-agent bench-recall bench-questions
 
 # triotp asks for an old trio; it runs on ours, so it comes without what it asks for.
 bench-actors: $(READY)
@@ -137,6 +137,10 @@ bench-idle: $(READY)
 
 bench-start: $(READY)
 	$(BIN)/python -m bench.start
+
+# A chat in a project of 5,000 files, compared with a chat of its own.
+bench-folder: $(READY)
+	$(BIN)/python -m bench.folder
 
 bench-status: $(READY)
 	$(BIN)/python -m bench.status

@@ -32,7 +32,7 @@ from rumi.sandbox.chat_files import ChatFiles
 from rumi.sandbox.engine import Command, CommandResult, SandboxLimits
 from rumi.sandbox.overview import NOTHING, Overview, overview
 from rumi.sandbox.policy import STRICT, CommandPolicy, may_write
-from rumi.sandbox.workspace import WorkspaceUse, measure
+from rumi.sandbox.workspace import WorkspaceError, WorkspaceUse, measure
 from rumi.sandbox.workspace import clear as clear_workspace
 from rumi.sandbox.workspace import remove as remove_workspace
 from rumi.store.journal.records import Button, FinalReply, Incoming
@@ -122,10 +122,21 @@ class ChatWorkspaces:
         return self.files.has(chat)
 
     async def look(self, chat: str) -> Overview:
-        """Look at the chat's files: names, git, and instruction files."""
+        """Look at the chat's files at the start of a turn: names, git, and instruction files.
+
+        A folder that cannot be shown counts as empty: the first command says why.
+        """
         if not self.has(chat):
             return NOTHING
-        return await self.offload(lambda: overview(self.files.shown(chat)))
+
+        def look() -> Overview:
+            self.files.refresh(chat)
+            try:
+                return overview(self.files.shown(chat))
+            except WorkspaceError:
+                return NOTHING
+
+        return await self.offload(look)
 
     async def measure(self, chat: str) -> WorkspaceUse | None:
         """Return the number and size of the files that the chat has written; None if it has none."""

@@ -107,7 +107,8 @@ def _user_folder() -> Path:
 def _ask(folder: Path, home: "Home") -> Literal["here", "own"]:
     """Ask where to work, and store the answer; if it cannot be stored, say so: it holds for this run."""
     name = folder_name(folder)
-    echo(tr("You are in {folder}. What shall I work on here, and in other projects?", folder=name))
+    echo(tr("You are in {folder}.", folder=name))
+    echo(tr("What shall I work on, here and in other projects?"))
     echo(tr("  1  On the folder: I see its files. Nothing in it changes until you accept my changes."))
     echo(tr("  2  On files of my own: I see nothing of the folder."))
     while (said := prompt(tr("1 or 2"), "1").strip()) not in ("1", "2"):

@@ -38,6 +38,11 @@ class ChatFiles:
         """Return the chats that work on a folder of a person."""
         return () if self.folders is None else self.folders.chats()
 
+    def refresh(self, chat: str) -> None:
+        """Show a linked chat what has changed in its folder. None of its commands may run."""
+        if self.folders is not None:
+            self.folders.refresh(chat)
+
     def shown(self, chat: str) -> Path:
         """Return the folder that shows the chat's files as its commands see them. It may not exist yet.
 

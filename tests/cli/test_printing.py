@@ -54,6 +54,7 @@ WALK: dict[str, list[list[str]]] = {
                ["t1", "--from", "1", "--model", EVIL]],
     "debug report": [["t1", "-o", "{out}/report-1.zip", "-y"], ["t1", "-o", "{out}/" + EVIL, "-y"], [EVIL]],
     "chats delete": [[EVIL, "--yes"]],
+    "chats diff": [["cli"], ["cli", "--json"], ["cli", EVIL], [EVIL, "--stat"]],
     "chats export": [["cli"], ["cli", "--json"], [EVIL]],
     "chats list": [[], ["--json"]],
     "chats sessions": [["cli"], ["cli", "--json"], [EVIL]],

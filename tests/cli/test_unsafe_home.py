@@ -28,6 +28,7 @@ WORDS = {
     "chats sessions": ["cli"],
     "chats export": ["cli"],
     "chats delete": ["cli", "--yes"],
+    "chats diff": ["cli"],
     "tasks research web": ["why"],
     "tasks research repo": ["-u", "https://127.0.0.1/r", "why"],
     "schedule add": ["tomorrow 09:00", "x"],

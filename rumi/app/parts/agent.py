@@ -30,6 +30,7 @@ from rumi.models.model import ModelError, Usage
 from rumi.models.settings import model_settings_of, models_with_pictures
 from rumi.platform.config.providers import OFFLINE
 from rumi.platform.logs.audit import AuditLog
+from rumi.platform.texts.folders import folder_name
 from rumi.platform.threads import Threads
 from rumi.web.files_from_web import FilesFromWeb
 from rumi.web.readers.files.viewer import Seen, Viewer
@@ -132,6 +133,7 @@ def add_agent(
             lambda chat: ports.schedules().zone_of(inputs.ids.owner_of(chat)),
             sandbox.workspaces.look,
             lambda chat: store.budgets.left(inputs.ids.owner_of(chat), chat),
+            partial(_folder_of, inputs),
         ),
         thinks=inputs.models.name != OFFLINE,
         own_model=inputs.models.name,
@@ -190,3 +192,10 @@ def _mcp_tools(
     may_accept = people.decides_for_all(view.chat, view.user())
     chat = ForChat(view.messages, look, save_file, view.tainted, may_accept)
     return mcp.tools_for(chat, context_tokens)
+
+
+def _folder_of(inputs: TreeInputs, chat: str) -> str:
+    """Return the path of the user's folder that a chat works on, for people; empty if it works on none."""
+    folders = inputs.files.folders
+    link = None if folders is None else folders.linked(chat)
+    return "" if link is None else folder_name(link.path)

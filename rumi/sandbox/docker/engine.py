@@ -264,6 +264,13 @@ class DockerEngine:
         except ApiError as error:
             raise self._advised(error) from error
         await container.entered()
+        if not _sees(container.local_pid, workspace):
+            raise SandboxError(
+                "Docker does not see the mount of {workspace}: it runs on another machine, or in another "
+                "mount namespace.",
+                "Use this machine's daemon, or bubblewrap: [sandbox] backend.",
+                workspace=workspace,
+            )
         if container.local_pid:
             bound_sockets(container.local_pid, self._spec.limits)
         return container
@@ -408,6 +415,16 @@ class DockerEngine:
                 "Docker cannot filter system calls here. {message}", "Use bubblewrap.", message=error.message
             )
         return error
+
+
+def _sees(pid: int, workspace: Path) -> bool:
+    """Return False if the folder is a mount, and a container has at /workspace what lies beneath it."""
+    if not os.path.ismount(workspace):
+        return True
+    try:
+        return pid > 0 and os.path.samestat(os.stat(f"/proc/{pid}/root/workspace"), workspace.stat())
+    except OSError:
+        return False
 
 
 def _is_workspace(mount: Json, home: Path) -> bool:
