@@ -17,7 +17,7 @@ standard error, and ends with an exit code that says what happened. With `--json
 published schema.
 
 ```
-rumi chat -p "summarise this" < notes.txt
+cat notes.txt | rumi -x "make a CSV table of this" > table.csv
 rumi memory list --json | jq -r '.[] | "\\(.key): \\(.value)"'
 rumi config get model.default
 ```
