@@ -280,9 +280,9 @@ async def test_a_stop_while_the_reply_is_being_stored_says_that_the_turn_has_end
 
         settle = Worker._settle
 
-        async def slowly(self: Worker, request: Any) -> Replied:
+        async def slowly(self: Worker, request: Any, *more: Any) -> Replied:
             await trio.sleep(5)
-            return await settle(self, request)
+            return await settle(self, request, *more)
 
         monkeypatch.setattr(Worker, "_settle", slowly)
         numbers = await home.say("1", "b")
