@@ -21,7 +21,7 @@ from rumi.channels.telegram import channel
 from rumi.channels.telegram.receiving.poller import Poller
 from rumi.channels.telegram.sending import delivery, sender
 from rumi.channels.telegram.sending.limits import SendLimits
-from rumi.chats import asking, dispatcher, services, worker
+from rumi.chats import asking, confirming, dispatcher, services, worker
 from rumi.chats import chat as chat_module
 from rumi.chats.commands import ChatCommand, UnknownCommand, parse_chat_command
 from rumi.models.limits import CallLimits
@@ -111,6 +111,7 @@ def simulated(world: World) -> Iterator[None]:
         patch.object(SendLimits, "turn", waits_for_turn(world)),
         patch.object(gate, "token_hex", named if gate.token_hex is token_hex else gate.token_hex),
         patch.object(worker, "token_hex", named),
+        patch.object(confirming, "token_hex", named),
         patch.object(asking, "token_hex", named),
         patch.object(services, "token_hex", named),
         patch.object(clock, "token_hex", named),
