@@ -179,6 +179,8 @@ def title_of(started: ToolStarted, clean: Callable[[str], str]) -> str:
             return f"research_repo {get('uri')} “{get('question')}”"
         case "remember":
             return f"remember {get('key')} = {get('value')}"
+        case "remind":
+            return f"remind {get('at')}: {get('text')}" if get("at") else f"remind {get('text')}"
         case "forget":
             return f"forget {get('key')}"
         case "use_skill":
