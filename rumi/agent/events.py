@@ -180,7 +180,8 @@ def title_of(started: ToolStarted, clean: Callable[[str], str]) -> str:
         case "remember":
             return f"remember {get('key')} = {get('value')}"
         case "remind":
-            return f"remind {get('at')}: {get('text')}" if get("at") else f"remind {get('text')}"
+            when = get("at") or get("cron") or (f"{get('in_minutes')} min" if get("in_minutes") else "")
+            return f"remind {when}: {get('text')}"
         case "forget":
             return f"forget {get('key')}"
         case "use_skill":
