@@ -342,9 +342,9 @@ async def test_plain_sentences_and_commands_become_calls(
     free beer|file my taxes|sleep well|date?|head to Madrid|write me a poem: about cats|fetch me a coffee
     remind me to call Ana|remember my birthday|remember to buy bread|forget|sum it up|nice to meet you
     time do coração|tail|80 + 15%|2026-12-01|555-1234|9^9^9|what is love|what is 5
-    delete everything|remove the bug|delete my notes.|borra todo|delete *.txt""".replace(
-        "\n", "|"
-    ).split("|"),
+    delete everything|remove the bug|delete my notes.|borra todo|delete *.txt""".replace("\n", "|").split(
+        "|"
+    ),
 )
 async def test_prose_never_runs_and_gets_no_wrong_answer(text: str) -> None:
     calls, reply = await work(text.strip())
