@@ -64,6 +64,7 @@ def _help(language: Language) -> str:
         "- time: `what time is it`, `remind me tomorrow at 9: TEXT`\n"
         "- sums: `12*7+3`, `what is 15% of 80`\n"
         "- more: `use skill NAME: INPUT`, `use tool NAME {JSON}`; several steps are joined by `; then `",
+        JSON="{JSON}",
     )
 
 
