@@ -383,7 +383,7 @@ def _deleted(home: "Home") -> "DaemonGone | None":
 
 
 async def _welcome(home: "Home", loaded: "Loaded", request: "OpenRequest", port: "RemoteChat") -> None:
-    """Tell a person what to type, where files are, and how to get a real model; a program only the last."""
+    """Tell a person what to type, and how to get a real model; a program only the last."""
     from rumi.models.settings import missing_key, model_settings_of
     from rumi.platform.config.providers import OFFLINE
 
@@ -404,9 +404,8 @@ async def _welcome(home: "Home", loaded: "Loaded", request: "OpenRequest", port:
         from rumi.models.trying import local_servers
 
         servers = [f"{server.name} ({server.base_url})" for server in await local_servers()]
-    folder = str(home.workspaces / port.chat)
     columns = shutil.get_terminal_size().columns
-    if text := welcome_texts.welcome(request.language, columns, folder, servers, demo=demo, first=first):
+    if text := welcome_texts.welcome(request.language, columns, servers, demo=demo, first=first):
         say(text)
 
 

@@ -55,8 +55,8 @@ def _help(language: Language) -> str:
         language,
         "I am a demo, not a language model. I understand:\n\n"
         "- commands: `date`, `ls`, `wc -l FILE`; `run CMD` or `$ CMD` for any other\n"
-        "- files: `list files`, `read FILE`, `write FILE: TEXT`, `edit FILE: OLD => NEW`, `look at FILE`, "
-        "`show FILE`\n"
+        "- files: `list files`, `read FILE`, `write FILE: TEXT`, `edit FILE: OLD => NEW`, `delete FILE`, "
+        "`look at FILE`, `show FILE`\n"
         "- the web: `fetch URL`, `search QUERY`, `download URL as FILE`, `research QUESTION`, "
         "`research repo URL: QUESTION`\n"
         "- memory: `remember that I live in Rome`, `remember KEY = VALUE`, `forget KEY`, "
