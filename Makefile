@@ -33,7 +33,7 @@ simulate: $(READY)
 	$(BIN)/python -m tests.simulation.many
 
 # Searches for histories that show the planted faults, where a change of the program has shifted them, for
-# SEARCH_S seconds each (120). It stores their seeds in tests/simulation/seeds.json.
+# SEARCH_S seconds of the processor each (120). It stores their seeds in tests/simulation/seeds.json.
 seeds: $(READY)
 	SEARCH_S=$(or $(SEARCH_S),120) $(BIN)/pytest --numprocesses $$(nproc) tests/simulation/test_planted_faults.py \
 	    tests/simulation/cluster/test_planted_cluster_faults.py

@@ -62,6 +62,7 @@ def test_each_old_name_is_tried_here() -> None:
     assert {*BOTH, "recall"} == {*OLD_NAMES}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", BOTH)
 def test_an_old_name_does_the_same_and_says_its_new_one(program: Program, name: str) -> None:
     old, new = (program.run(*words, text=TEXT, code=None) for words in BOTH[name])
@@ -108,6 +109,7 @@ BARE = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", BARE)
 def test_a_group_without_a_command_lists(program: Program, name: str) -> None:
     done = program.run(*name.split())

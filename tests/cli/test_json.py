@@ -64,6 +64,7 @@ def test_the_published_schemas_are_those_of_the_code() -> None:
     assert TARGET.read_text() == rendered(), "make docs"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", FORMS["documents"])
 def test_a_document_fits_its_schema(program: Program, name: str) -> None:
     found = json.loads(printed(program, name))
