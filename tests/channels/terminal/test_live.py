@@ -381,6 +381,9 @@ async def test_the_end_of_an_earlier_process_s_turn_shows_no_duration(autojump_c
     await trio.sleep(3)
     await view.event(ChatEvent("cli", "t8", time.time(), finish("done")))
     assert view.last_turn == "3.0 s · 15 tokens"
+    await view.event(ChatEvent("cli", "t9", time.time(), TurnStarted("hi", 9)))
+    await view.event(ChatEvent("cli", "t9", time.time(), finish("the demo counts none", tokens=0)))
+    assert "tokens" not in view.last_turn
 
 
 async def test_what_is_said_during_a_turn_stands_behind_the_table_that_grows(
