@@ -134,7 +134,7 @@ class Recorder:
         """Return the chats that have recordings."""
         try:
             return tuple(entry.name for entry in os.scandir(self.home / FOLDER))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return ()
 
     def forget(self, chat: str) -> None:
