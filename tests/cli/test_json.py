@@ -86,8 +86,8 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
 def printed(program: Program, name: str, *, as_json: bool = True) -> str:
     words = CALLS.get(name, name.split())
     flag = ["--json"] if as_json and "--check" not in words else []
-    return program.run(*words, *flag,
-                       text="https://127.0.0.1/\nx\n", code=None, folder=program.home.parent).stdout  # fmt: skip
+    text, folder = "https://127.0.0.1/\nx\n", program.home.parent
+    return program.run(*words, *flag, text=text, code=None, folder=folder).stdout
 
 
 def test_the_published_schemas_are_those_of_the_code() -> None:
