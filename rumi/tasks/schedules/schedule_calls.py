@@ -178,8 +178,8 @@ def outcome_of(schedule: ScheduleRecord) -> dict[str, object] | None:
 def _approval_as_json(stored: str) -> dict[str, object] | None:
     if (approval := approval_in(stored)) is None:
         return None
-    fields = asdict(approval)
-    ended = fields.pop("ended")
+    fields = json.loads(stored)
+    ended = fields.pop("ended", "")
     return {**fields, "until": utc(approval.until), "why_ended": ended or None}
 
 
