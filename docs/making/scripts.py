@@ -38,7 +38,8 @@ Written by `make docs` from the code.
 `--json` prints one document: an object for one thing, an array for a list, empty if there is nothing.
 Commands whose output may go on print a line of JSON for each thing. Keys are in snake case, times in the
 format of RFC 3339 in UTC, and amounts of money are numbers in `usd`. A chat is called `chat`; only the
-audit log has `chat_id`. New keys may be added to objects that have further fields.
+audit log has `chat_id` and `nano_usd` (billionths of a USD). New keys may be added to objects
+that have further fields.
 
 [schemas.json](schemas.json) has a JSON Schema for each of these commands.
 
@@ -70,6 +71,7 @@ def rendered() -> str:
         EXIT_NO_ANSWER: "the model could not be reached, or refused",
         UNCONFIRMED: "an action was not done, because nobody could confirm it",
         INTERRUPTED: "interrupted or stopped",
+        143: "`data backup` or `data restore` was ended by SIGTERM",
     }
     rows = []
     for code, meaning in sorted(meanings.items()):

@@ -12,8 +12,9 @@ import trio
 from actors import NodeStatus
 from rumi import __version__
 from rumi.channels.status_dump import Item, rows
+from rumi.platform.timestamps import utc
 
-SHAPE_VERSION = 2
+SHAPE_VERSION = 3
 """Version of the dump's format: raised when a field is removed or changes its meaning.
 
 `docs/status.md` describes the format.
@@ -45,7 +46,7 @@ class StatusSource:
     started: float = field(default_factory=time.monotonic)
 
     def dump(self) -> dict[str, object]:
-        """Return the dump as JSON types. Ages and times are in seconds, sizes in bytes.
+        """Return the dump as JSON types. Ages are in seconds, times in RFC 3339, sizes in bytes.
 
         No actor is asked: figures come from the actors' memory, sizes from the file system.
         """
@@ -56,7 +57,7 @@ class StatusSource:
             "program": __version__,
             "pid": os.getpid(),
             "uptime_s": round(time.monotonic() - self.started, 3),
-            "time": round(time.time(), 3),
+            "time": utc(time.time()),
             **self.about,
             "databases": {path.name: size_of(path) for path in self.files},
             "outbox": journal.metrics.get("outbox") if journal is not None else None,
@@ -65,7 +66,7 @@ class StatusSource:
                 "trouble_s": journal.metrics.get("trouble_s") if journal is not None else None,
             },
             "failed": {
-                chat: {"time": round(at, 3), "error": error} for chat, (at, error) in self.failed().items()
+                chat: {"time": utc(at), "error": error} for chat, (at, error) in self.failed().items()
             },
             "counts": dict(self.counts()),
             "pending": self.pending(),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from rumi.cli.printing import echo
+from rumi.cli.printing import JSON, echo, echo_json
 from rumi.texts import Text
 
 WHAT = {
@@ -16,11 +16,15 @@ WHAT = {
     "memory.db": "facts",
     "config.toml": Text("the configuration"),
     "skills": "skills",
+    "mcp-tools.json": Text("which tools of servers are accepted"),
+    "mcp": Text("files of servers of tools"),
     "prompts": Text("words of prompts"),
+    "templates": Text("templates"),
     "bots": Text("bots: their configuration and skills"),
     "tasks": Text("what tasks have read"),
     "skills-trusted.json": Text("which skills' code is trusted"),
     "workspace": Text("the chats' files"),
+    "folders": Text("what chats have changed in your folders"),
     ".env": Text("keys and tokens: keep this file secret"),
 }
 
@@ -29,7 +33,8 @@ WHAT = {
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--with-keys", is_flag=True, help="Include .env: everyone who has the copy has your keys.")
 @click.option("--without-files", is_flag=True, help="Leave out the chats' files (workspace/).")
-def command(path: Path, with_keys: bool, without_files: bool) -> None:
+@JSON
+def command(path: Path, with_keys: bool, without_files: bool, as_json: bool) -> None:
     """Copy databases, configuration, skills, bots, sources and the chats' files into PATH, also while Rumi
     runs.
 
@@ -47,6 +52,10 @@ def command(path: Path, with_keys: bool, without_files: bool) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     home = Home(home_from(os.environ))
     made = back_up(home, path, keys=with_keys, files=not without_files)
+    if as_json:
+        entries = [{"name": name, "bytes": size} for name, size in made.entries]
+        echo_json({"path": str(made.path), "entries": entries, "left_out": made.left_out}, indent=2)
+        return
     say(
         "{path}  {entries}, for its owner alone",
         path=made.path,

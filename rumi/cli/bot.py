@@ -257,9 +257,8 @@ def skills_list(name: str, as_json: bool) -> None:
     """List them, also the flat ones of RUMI_HOME/skills."""
     found = _ask("skills", name=name)
     if as_json:
-        echo_json(found, indent=2)
-        return
-    for skill in found["skills"]:
+        echo_json(found["skills"], indent=2)
+    for skill in () if as_json else found["skills"]:
         echo(f"{flat(skill['name']):<24} {flat(skill['description'])}")
     for problem in found["problems"]:
         say(flat(problem))
@@ -268,15 +267,23 @@ def skills_list(name: str, as_json: bool) -> None:
 @skills.command("search")
 @click.argument("source", type=click.Path())
 @click.argument("words", nargs=-1)
+@JSON
 @click.pass_obj
-def skills_search(name: str, source: str, words: tuple[str, ...]) -> None:
+def skills_search(name: str, source: str, words: tuple[str, ...], as_json: bool) -> None:
     """List the skills of SOURCE whose name or description has all WORDS.
 
     SOURCE is a folder, a file, or the https address of a git repository, also with #FOLDER behind it.
     """
-    for skill in skills_of(source):
-        if all(word.casefold() in f"{skill.name} {skill.description}".casefold() for word in words):
-            echo(f"{flat(skill.name):<24} {flat(skill.description)}")
+    found = [
+        skill
+        for skill in skills_of(source)
+        if all(word.casefold() in f"{skill.name} {skill.description}".casefold() for word in words)
+    ]
+    if as_json:
+        echo_json([{"name": skill.name, "description": skill.description} for skill in found], indent=2)
+        return
+    for skill in found:
+        echo(f"{flat(skill.name):<24} {flat(skill.description)}")
 
 
 @skills.command("install")

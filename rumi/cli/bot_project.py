@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rumi.cli.daemon import say
-from rumi.cli.printing import confirm, echo
+from rumi.cli.printing import JSON, confirm, echo, echo_json
 from rumi.cli.speaking import reader
 
 if TYPE_CHECKING:
@@ -20,7 +20,8 @@ NAME = click.argument("name")
 @click.command()
 @NAME
 @click.option("--stat", is_flag=True, help="Print only the names, each with a letter for what changed.")
-def diff(name: str, stat: bool) -> None:
+@JSON
+def diff(name: str, stat: bool, as_json: bool) -> None:
     """Print what the bot NAME changed in its project, as a unified diff.
 
     A is a new file, D a deleted one, M a changed one, R a moved one, m one whose mode changed.
@@ -31,7 +32,10 @@ def diff(name: str, stat: bool) -> None:
     with opened as changes:
         if not changes.all:
             say(bot_texts.bot_unchanged(reader(), name))
-        _print(changes, stat=stat)
+        if as_json:
+            _print_json(changes)
+        else:
+            _print(changes, stat=stat)
 
 
 @click.command()
@@ -91,6 +95,17 @@ def _print(changes: "Changes", *, stat: bool) -> None:
     else:
         for line in unified(changes):
             echo(line)
+
+
+def _print_json(changes: "Changes") -> None:
+    from rumi.sandbox.project.changes import stat_lines, unified
+
+    found = {
+        "files": [{"letter": letter, "path": what} for letter, what in stat_lines(changes)],
+        "left_out": [list(pair) for pair in changes.left_out],
+        "lines": list(unified(changes)),
+    }
+    echo_json(found, indent=2)
 
 
 def _print_stat(changes: "Changes") -> None:

@@ -22,11 +22,16 @@ def command() -> None:
 
 
 @command.command()
-def path() -> None:
+@JSON
+def path(as_json: bool) -> None:
     """Print the path of config.toml, which may not exist yet."""
     from rumi.platform.config.files import home_from
 
-    echo(str(home_from(os.environ) / "config.toml"))
+    file = home_from(os.environ) / "config.toml"
+    if as_json:
+        echo_json({"path": str(file), "exists": file.exists()})
+    else:
+        echo(str(file))
 
 
 @command.command()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rumi.cli import run_async
-from rumi.cli.printing import echo, write_through
+from rumi.cli.printing import JSON, echo, echo_json, write_through
 from rumi.cli.speaking import tr
 
 if TYPE_CHECKING:
@@ -22,15 +22,20 @@ _CHUNK_BYTES = 65536
 @click.command()
 @click.argument("url", required=False)
 @click.option("--check", is_flag=True, help="Only judge: URLs on standard input, one JSON line for each.")
-def command(url: str | None, check: bool) -> None:
+@JSON
+def command(url: str | None, check: bool, as_json: bool) -> None:
     """Get what the assistant would get from a URL."""
 
     if check == (url is not None):
         raise click.UsageError(tr("It takes a URL, or --check with URLs on standard input."))
     if url is None:
         run_async(_check)
+        return
+    text = run_async(_fetch, url)
+    if as_json:
+        echo_json({"url": url, "text": text}, indent=2)
     else:
-        echo(run_async(_fetch, url))
+        echo(text)
 
 
 async def _fetch(url: str) -> str:

@@ -101,6 +101,8 @@ OLD_NAMES_UNTIL: Final = "1.0"
 UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 """The error numbers of a disk that cannot be written to."""
 
+UNUSABLE = frozenset({errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENOTDIR, errno.ELOOP})
+"""The error numbers of a file that may not be used, or that has something else in its place."""
 
 NO_SUCH_OPTION = "No such option {name!r}."
 """The key of click's text for an unknown option."""
@@ -156,12 +158,27 @@ class LazyGroup(click.Group):
         if ctx.resilient_parsing:
             return super().parse_args(ctx, args)
         at = next((index for index, word in enumerate(args) if word != "--debug"), len(args))
-        if args[at : at + 1] == ["help"] and all(word in COMMANDS for word in args[at + 1 : at + 2]):
-            args = [*args[:at], *args[at + 1 :], "--help"]
+        if (asked := self._help_for(ctx, args[at:])) is not None:
+            return super().parse_args(ctx, [*args[:at], *asked])
         option = at < len(args) and args[at].startswith("-")
         if at == len(args) or (not self._is_own(ctx, args[at]) if option else self._is_prompt(args[at:])):
             args = [*args[:at], "chat", *args[at:]]
         return super().parse_args(ctx, args)
+
+    def _help_for(self, ctx: click.Context, words: list[str]) -> list[str] | None:
+        """Return the arguments for `rumi help`, `rumi help chats list` and `rumi --help chats`.
+
+        Return None for everything else, such as `rumi help me write a letter`, which is a prompt.
+        """
+        if not words or words[0] not in ("help", "-h", "--help"):
+            return None
+        found: click.Command = self
+        for word in words[1:]:
+            inner = found.get_command(ctx, word) if isinstance(found, click.Group) else None
+            if inner is None:
+                return None
+            found = inner
+        return [*words[1:], "--help"]
 
     def _is_prompt(self, words: list[str]) -> bool:
         """Return True if the arguments are words for the assistant and not a command.
@@ -351,6 +368,15 @@ def run() -> None:
                 "{where} cannot be written: {reason}.",
                 "Make room, or ask: rumi doctor",
                 where=where,
+                reason=os_error(only),
+            )
+            _show(f"rumi: {_explained(sentence)}")
+            sys.exit(2)
+        if known is None and isinstance(only, OSError) and only.errno in UNUSABLE and only.filename:
+            sentence = UsageError(
+                "{where} cannot be used: {reason}.",
+                "Correct it, or ask: rumi doctor",
+                where=os.fsdecode(only.filename),
                 reason=os_error(only),
             )
             _show(f"rumi: {_explained(sentence)}")

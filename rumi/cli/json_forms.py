@@ -269,7 +269,14 @@ class TaskForm(TypedDict):
     kind: str
     state: str
     question: str
+    spent: "SpentForm"
     created: Time
+
+
+class SessionOfBotForm(TaskForm):
+    """A session of a bot, with its iterations."""
+
+    iterations: list["IterationForm"]
 
 
 class BotForm(TypedDict):
@@ -303,35 +310,414 @@ class ServerForm(TypedDict):
     marks: list[str]
 
 
+@with_config(EXACT)
+class ErrorForm(TypedDict):
+    """An error: what happened, and what to do."""
+
+    code: str
+    message: str
+    advice: str
+
+
+@with_config(EXACT)
+class SpentForm(TypedDict):
+    """What a task has used; times are in seconds."""
+
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int
+    sources: int
+    seconds: float
+    sandbox_s: float
+    usd: float
+
+
+class ReportForm(TypedDict):
+    """A task and its report; a kind of task has further fields. Times are null as long as they are ahead."""
+
+    id: int
+    kind: str
+    state: str
+    question: str
+    answer: str
+    usage: SpentForm
+    created: Time
+    started: Time | None
+    ended: Time | None
+    error: NotRequired[ErrorForm]
+
+
+@with_config(EXACT)
+class FailureForm(TypedDict):
+    """Printed in place of the report of a task that could not begin."""
+
+    error: ErrorForm
+
+
+@with_config(EXACT)
+class IterationForm(TypedDict):
+    """An iteration of a bot."""
+
+    number: int
+    reason: str
+    summary: str
+    tainted: bool
+    spent: SpentForm
+    ended: Time
+
+
+@with_config(EXACT)
+class BotFactForm(TypedDict):
+    """A fact of a bot."""
+
+    key: str
+    value: str
+    source: str
+    chat: str
+    tainted: bool
+    created: Time
+    updated: Time
+    turn: str
+
+
+@with_config(EXACT)
+class BotSkillForm(TypedDict):
+    """A skill of a bot."""
+
+    name: str
+    description: str
+    text: NotRequired[str]
+    path: NotRequired[str]
+
+
+@with_config(EXACT)
+class ImportedBotForm(TypedDict):
+    """A bot of openbot: `taken` says if it was taken over."""
+
+    name: str
+    taken: bool
+    facts: NotRequired[int]
+    iterations: NotRequired[int]
+    problems: list[str]
+
+
+@with_config(EXACT)
+class ImportedForm(TypedDict):
+    """The bots and skills of openbot that were taken over, and the skills that were there already."""
+
+    bots: list[ImportedBotForm]
+    skills: list[str]
+    skills_there: list[str]
+    problems: list[str]
+
+
+@with_config(EXACT)
+class ChangedFileForm(TypedDict):
+    """A changed file: A new, D deleted, M changed, R moved, m only its mode."""
+
+    letter: Literal["A", "D", "M", "R", "m"]
+    path: str
+    conflict: NotRequired[bool]
+    added: NotRequired[int]
+    removed: NotRequired[int]
+
+
+@with_config(EXACT)
+class DiffForm(TypedDict):
+    """The changes to a folder, and the lines of a unified diff.
+
+    `left_out` has pairs of a path and a reason.
+    """
+
+    folder: NotRequired[str]
+    files: list[ChangedFileForm]
+    left_out: list[list[str]]
+    lines: list[str]
+
+
+@with_config(EXACT)
+class SessionForm(TypedDict):
+    """A session of a chat; `at` is the time of its last message, and `text` its first words."""
+
+    chat: str
+    number: int
+    at: Time
+    text: str
+    messages: int
+    current: bool
+    tainted: bool
+
+
+@with_config(EXACT)
+class ListItemForm(TypedDict):
+    """An item of a list of a chat."""
+
+    text: str
+    ticked: bool
+
+
+class ListForm(TypedDict):
+    """A list of a chat."""
+
+    list: str
+    items: list[ListItemForm]
+
+
+@with_config(EXACT)
+class PathForm(TypedDict):
+    """The path of config.toml, and whether the file exists."""
+
+    path: str
+    exists: bool
+
+
+@with_config(EXACT)
+class PartForm(TypedDict):
+    """A part of a backup."""
+
+    name: str
+    bytes: int
+
+
+@with_config(EXACT)
+class BackupForm(TypedDict):
+    """A backup; `left_out` counts entries of workspace/ that are not in it."""
+
+    path: str
+    entries: list[PartForm]
+    left_out: int
+
+
+@with_config(EXACT)
+class RestoredForm(TypedDict):
+    """What was restored, the names that were replaced, and the folder that has the former ones, or null."""
+
+    root: str
+    entries: list[PartForm]
+    left_out: int
+    replaced: list[str]
+    former: str | None
+
+
+@with_config(EXACT)
+class CopiedTableForm(TypedDict):
+    """A table of the copy: its rows, and a digest of them."""
+
+    table: str
+    rows: int
+    digest: str
+
+
+@with_config(EXACT)
+class CopiedForm(TypedDict):
+    """A copy of the store; `why` says what keeps it from being complete."""
+
+    complete: bool
+    why: str
+    written: int
+    tables: list[CopiedTableForm]
+
+
+@with_config(EXACT)
+class DifferenceForm(TypedDict):
+    """The first request that differs from the recorded one, and the lines of a diff."""
+
+    request: int
+    where: str
+    diff: list[str]
+
+
+@with_config(EXACT)
+class ReplayedForm(TypedDict):
+    """The requests and tool calls that are the same, and the first difference, or null."""
+
+    requests: int
+    calls: int
+    difference: DifferenceForm | None
+
+
+@with_config(EXACT)
+class ForkCallForm(TypedDict):
+    """A tool call of a fork: `recorded` is true if the recorded turn has made it too."""
+
+    call: str
+    recorded: bool
+
+
+@with_config(EXACT)
+class ForkedForm(TypedDict):
+    """What another model answers from a call of a recorded turn on."""
+
+    answer: str
+    calls: list[ForkCallForm]
+
+
+@with_config(EXACT)
+class NamedForm(TypedDict):
+    """A property of the sandbox, in words; names may come several times."""
+
+    name: str
+    value: str
+
+
+@with_config(EXACT)
+class FetchedForm(TypedDict):
+    """What the assistant would get from a URL."""
+
+    url: str
+    text: str
+
+
+@with_config(EXACT)
+class RememberedForm(TypedDict):
+    """A stored fact, and the key's other values: replaced ones, or with --also those that still count."""
+
+    key: str
+    value: str
+    others: list[str]
+
+
+@with_config(EXACT)
+class ForgottenForm(TypedDict):
+    """How many values of a key were forgotten."""
+
+    key: str
+    forgotten: int
+
+
+@with_config(EXACT)
+class LearnedForm(TypedDict):
+    """The number of new facts; null if that takes longer."""
+
+    learned: int | None
+
+
+@with_config(EXACT)
+class DeletedForm(TypedDict):
+    """What was deleted: a number for each kind of thing."""
+
+    deleted: dict[str, int]
+
+
+@with_config(EXACT)
+class ToolForm(TypedDict):
+    """A tool of a server, whether it is accepted, and what has changed since then, or why it is unusable."""
+
+    name: str
+    accepted: bool
+    asks: NotRequired[str]
+    changes: NotRequired[list[dict[str, Any]]]
+    unusable: NotRequired[str]
+
+
+@with_config(EXACT)
+class TakenForm(TypedDict):
+    """An event that a trigger has taken; `reply` is empty without --wait."""
+
+    trigger: str
+    chat: str
+    delivery: str
+    status: Literal["accepted", "repeated"]
+    message: int
+    reply: str
+
+
+@with_config(EXACT)
+class AnsweredForm(TypedDict):
+    """The answer of a listener to a test request."""
+
+    url: str
+    status: int
+    answer: str
+
+
+class NodeForm(TypedDict):
+    """An actor of the tree; docs/status.md describes its fields."""
+
+    id: str
+    kind: str
+    state: str
+    restarts: int
+    doing: str
+    age_s: float | None
+    figures: dict[str, Any]
+    children: list[dict[str, Any]]
+
+
+class StatusForm(TypedDict):
+    """The state of the process that runs; docs/status.md describes its fields."""
+
+    version: int
+    program: str
+    pid: int
+    uptime_s: float
+    time: Time
+    home: str
+    model: str
+    tree: NodeForm
+
+
 DOCUMENTS: Final[dict[str, Any]] = {
+    "bot diff": DiffForm,
+    "bot history": list[SessionOfBotForm],
+    "bot import": ImportedForm,
     "bot list": list[BotForm],
+    "bot memory show": list[BotFactForm],
+    "bot run": ReportForm | FailureForm,
     "bot show": BotForm,
+    "bot skills list": list[BotSkillForm],
+    "bot skills search": list[BotSkillForm],
+    "chats diff": DiffForm,
     "chats list": list[ChatRowForm],
     "chats search": list[FoundEntryForm],
+    "chats sessions": list[SessionForm],
     "chats show": list[EntryForm],
-    "config get": SettingForm,
+    "config get": SettingForm | list[SettingForm],
+    "config path": PathForm,
     "config people list": list[PersonForm],
     "config show": list[SettingForm],
+    "data backup": BackupForm,
+    "data copy": CopiedForm,
+    "data restore": RestoredForm,
     "data show": StoreStateForm,
+    "debug fetch": FetchedForm,
+    "debug replay": ReplayedForm | ForkedForm,
+    "debug sandbox status": list[NamedForm],
     "doctor": list[CheckForm],
     "mcp list": list[ServerForm],
+    "mcp test": list[ToolForm],
+    "memory extract": LearnedForm,
+    "memory forget": ForgottenForm,
+    "memory forget-everything": DeletedForm,
     "memory history": list[FormerFactForm],
     "memory list": list[FactForm],
+    "memory set": RememberedForm,
     "models list": list[ModelRowForm],
     "models test": list[ModelTestForm],
     "models usage": Usage,
     "schedule add": ScheduleForm,
+    "schedule approve": ScheduleForm,
+    "schedule edit": ScheduleForm,
     "schedule list": list[ScheduleForm],
     "schedule show": ScheduleForm,
+    "schedule trigger fire": TakenForm,
     "schedule trigger list": list[TriggerForm],
+    "schedule trigger test": AnsweredForm,
     "skills info": SkillForm,
     "skills list": list[SkillForm],
+    "status": StatusForm,
     "tasks list": list[TaskForm],
+    "tasks research repo": ReportForm | FailureForm,
+    "tasks research web": ReportForm | FailureForm,
+    "tasks show": ReportForm,
+    "tasks stop": ReportForm,
 }
 """The commands that print one document with --json: an object for one thing, and an array for a list."""
 
 LINES: Final[dict[str, Any]] = {
     "chat": EventForm,
+    "chats export": EntryForm | ListForm,
     "debug fetch --check": JudgedForm,
     "debug logs": AuditLineForm,
     "debug logs --summary": DaySummaryForm,

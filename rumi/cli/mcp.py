@@ -289,7 +289,7 @@ def test(name: str, accept: bool, as_json: bool) -> None:
         rows = [
             {
                 "name": tool.name,
-                "asks": in_words(reader(), _asks(tool)),
+                "asks": _asks(tool),
                 "accepted": accepted[tool.name],
                 "changes": [asdict(change) for change in changes.get(tool.name, ())],
             }

@@ -2,12 +2,13 @@
 
 import os
 import sys
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
 
 from rumi.cli import run_async
-from rumi.cli.printing import echo
+from rumi.cli.printing import JSON, echo, echo_json
 from rumi.cli.speaking import say, tr
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 @click.argument("turn")
 @click.option("--from", "step", type=click.IntRange(min=1), help="Fork: ask another model from this call on.")
 @click.option("--model", metavar="PROVIDER:NAME", help="The model of a fork; by default the configured one.")
-def command(turn: str, step: int | None, model: str | None) -> None:
+@JSON
+def command(turn: str, step: int | None, model: str | None, as_json: bool) -> None:
     """Run a recorded turn again and show the first difference between its requests and those of now.
 
     TURN is an id such as t12, or the file of a recording. Nothing is done or asked outside: replies and
@@ -43,9 +45,20 @@ def command(turn: str, step: int | None, model: str | None) -> None:
     redact = Redactor(loaded.secrets.values())
     now = _now(home, recorded)
     if step is None:
-        _print_replay(_replayed(recorded, now, redact))
+        replayed = _replayed(recorded, now, redact)
+        if as_json:
+            echo_json(asdict(replayed), indent=2)
+        else:
+            _print_replay(replayed)
+        if replayed.difference is not None:
+            sys.exit(1)
     else:
-        _print_fork(_forked(recorded, now, step, _models(loaded, model)))
+        forked = _forked(recorded, now, step, _models(loaded, model))
+        if as_json:
+            calls = [{"call": call, "recorded": same} for call, same in forked.calls]
+            echo_json({"answer": forked.finished.answer, "calls": calls}, indent=2)
+        else:
+            _print_fork(forked)
 
 
 def _replayed(recorded: "RecordedTurn", now: "Now", redact: "Redactor") -> "Replayed":
@@ -97,7 +110,6 @@ def _print_replay(found: "Replayed") -> None:
     say("Request {request} differs: {where}", request=difference.request, where=difference.where)
     for line in difference.diff:
         echo(line)
-    sys.exit(1)
 
 
 def _print_fork(found: "Forked") -> None:

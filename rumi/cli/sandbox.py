@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rumi.cli import run_async
-from rumi.cli.printing import echo
+from rumi.cli.printing import JSON, echo, echo_json
 from rumi.cli.speaking import Listing, reader, say, translate
 
 if TYPE_CHECKING:
@@ -27,10 +27,11 @@ def build() -> None:
 
 
 @command.command()
-def status() -> None:
+@JSON
+def status(as_json: bool) -> None:
     """Show the engine, its image or root file system, and this installation's containers."""
 
-    run_async(_status)
+    run_async(_status, as_json)
 
 
 @command.command()
@@ -70,13 +71,16 @@ async def _build() -> None:
         echo(translate(line))
 
 
-async def _status() -> None:
+async def _status(as_json: bool) -> None:
     from rumi.app.engine import find_engine, sandbox_facts
 
     home, loaded = _here()
     engine = await find_engine(home, loaded)
     try:
-        for name, value in await sandbox_facts(home, loaded, engine):
+        facts = await sandbox_facts(home, loaded, engine)
+        if as_json:
+            echo_json([{"name": name, "value": translate(value)} for name, value in facts], indent=2)
+        for name, value in () if as_json else facts:
             echo(f"{translate(name):<12} {translate(value)}")
     finally:
         await engine.aclose()

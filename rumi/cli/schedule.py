@@ -1,7 +1,7 @@
 """`rumi schedule`."""
 
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -17,6 +17,9 @@ from rumi.texts import Text
 _ask = partial(ask, "schedules")
 
 ID = click.argument("schedule", type=click.IntRange(min=1), metavar="ID")
+
+WORDS: Final = frozenset({"when", "comes", "last", "allowed"})
+"""The fields of a schedule that are sentences for people, in their language and time zone."""
 
 NOTHING_FIRES = Text("Nothing fires until Rumi runs: rumi serve")
 
@@ -75,7 +78,7 @@ def add(
     fields: dict[str, Any] = {"text": text, "kind": kind, "options": options, "zone": zone}
     added = _ask("add", when=when, chat=check_chat_id(chat), **fields)
     if as_json:
-        echo_json(added, indent=2)
+        echo_json(_for_programs(added), indent=2)
     else:
         language = reader()
         quiet = added["comes"] if added["next_at"] != added["instant"] else ""
@@ -100,7 +103,7 @@ def list_(chat: str = "", owner: str = "", as_json: bool = False) -> None:
 
     found = _ask("list", chat=chat, owner=owner)
     if as_json:
-        echo_json(found, indent=2)
+        echo_json([_for_programs(row) for row in found], indent=2)
         return
     language = reader()
     if not found:
@@ -126,7 +129,7 @@ def show(schedule: int, as_json: bool) -> None:
 
     found = _ask("show", id=schedule)
     if as_json:
-        echo_json(found, indent=2)
+        echo_json(_for_programs(found), indent=2)
         return
     language = reader()
     kind, state = (
@@ -152,7 +155,7 @@ def edit(schedule: int, text: str, as_json: bool) -> None:
 
     found = _ask("edit", id=schedule, text=text)
     if as_json:
-        echo_json(found, indent=2)
+        echo_json(_for_programs(found), indent=2)
         return
     echo(standing_texts.edited(reader(), schedule, flat(text), ended=found["ended"]))
 
@@ -191,11 +194,16 @@ def approve(
     if found is None:
         found = _ask("show", id=schedule)
     if as_json:
-        echo_json(found, indent=2)
+        echo_json(_for_programs(found), indent=2)
     elif revoke:
         echo(standing_texts.revoked(reader(), schedule))
     else:
         echo(_shown(found["allowed"]) or standing_texts.nothing_granted(reader(), schedule))
+
+
+def _for_programs(schedule: dict[str, Any]) -> dict[str, Any]:
+    """Return a schedule as the object that `--json` prints: without what the control calls say in words."""
+    return {key: value for key, value in schedule.items() if key not in WORDS}
 
 
 def _shown(text: str) -> str:

@@ -78,11 +78,15 @@ def show(task: int, follow: bool, source: int | None, as_json: bool) -> None:
 
 @command.command()
 @click.argument("task", type=click.IntRange(min=1), metavar="ID")
-def stop(task: int) -> None:
+@JSON
+def stop(task: int, as_json: bool) -> None:
     """Stop task ID. Its result says that it was stopped."""
     from rumi.platform.texts import tasks as task_texts
 
-    _ask("stop", id=task)
+    stopped = _ask("stop", id=task)
+    if as_json:
+        echo_json(as_report(stopped), indent=2)
+        return
     echo(task_texts.task_stops(reader(), task))
 
 

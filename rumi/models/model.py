@@ -154,6 +154,11 @@ class Usage:
     nano_usd: int = 0
     written_tokens: int = 0
 
+    @property
+    def usd(self) -> float:
+        """The total price in USD."""
+        return self.nano_usd / 1e9
+
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(
             self.prompt_tokens + other.prompt_tokens,

@@ -4,6 +4,7 @@ import base64
 import html
 import json
 import re
+import threading
 from collections.abc import Iterable
 from copy import copy
 from typing import Any, Final
@@ -32,7 +33,8 @@ _WRAPPED: Final = re.compile(
 _UNENDED: Final = re.compile(
     r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{20,}+(?:(?:\r?\n|\\r\\n|\\n)[A-Za-z0-9+/_-]*+)*\r?\Z"
 )
-_LEAST_REMEMBERED: Final = 64
+_ENTRY_CHARS: Final = 64
+"""What a remembered text counts in addition to its characters: the memory of its entry."""
 MOST_REMEMBERED: Final = 4_000_000
 """Maximum number of characters of the texts that a remembering redactor holds."""
 _LEAST_LINE: Final = 20
@@ -58,14 +60,19 @@ class Redactor:
         self._beginnings: frozenset[str] | None = None
         self._memo: dict[str, str] | None = None
         self._memo_chars = 0
+        self._lock = threading.Lock()
+        self._named_values: dict[tuple[str, str], str] | None = None
+        """The results for the values of names, which come again in each description of a tool."""
+        self._named_chars = 0
 
     def remembering(self) -> "Redactor":
         """Return a redactor with the same secrets that remembers long texts, for texts that come again.
 
-        It holds texts of at most `MOST_REMEMBERED` characters, the latest ones.
+        It holds texts of at most `MOST_REMEMBERED` characters, the latest ones. Threads may share it.
         """
         other = copy(self)
-        other._memo = {}
+        other._memo, other._lock = {}, threading.Lock()
+        other._named_values = {}
         return other
 
     def __repr__(self) -> str:
@@ -73,17 +80,24 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """Replace known secrets and everything that looks like a secret with `[hidden]`. Idempotent."""
-        if self._memo is None or len(text) < _LEAST_REMEMBERED:
+        if self._memo is None:
             return TABLE.hide(self.known(text))
-        hidden = self._memo.pop(text, None)
-        if hidden is None:
-            hidden = TABLE.hide(self.known(text))
-            self._memo_chars += len(text)
-        self._memo[text] = hidden  # last in the order of the dictionary, of which the first is dropped
-        while self._memo_chars > MOST_REMEMBERED:
-            oldest = next(iter(self._memo))
-            del self._memo[oldest]
-            self._memo_chars -= len(oldest)
+        with self._lock:
+            hidden = self._memo.pop(text, None)
+            if hidden is not None:
+                self._memo[text] = (
+                    hidden  # last in the order of the dictionary, of which the first is dropped
+                )
+                return hidden
+        hidden = TABLE.hide(self.known(text))  # without the lock, because it may take long
+        with self._lock:
+            if text not in self._memo:
+                self._memo_chars += len(text) + _ENTRY_CHARS
+            self._memo[text] = hidden
+            while self._memo_chars > MOST_REMEMBERED:
+                oldest = next(iter(self._memo))
+                del self._memo[oldest]
+                self._memo_chars -= len(oldest) + _ENTRY_CHARS
         return hidden
 
     def known(self, text: str) -> str:
@@ -151,8 +165,19 @@ class Redactor:
         """Return `[hidden]` if the name shows that the text is a secret, else the unchanged text."""
         if not text or HIDDEN in text or "\n" in text or _NAME.fullmatch(name) is None:
             return text
+        remembered = self._named_values
+        if remembered is not None and (known := remembered.get((name, text))) is not None:
+            return known
         sign = " " if name.startswith("--") else ": "
-        return HIDDEN if HIDDEN in Redactor.text(_FORMS_ONLY, f"{name}{sign}{text}") else text
+        hidden = HIDDEN if HIDDEN in Redactor.text(_FORMS_ONLY, f"{name}{sign}{text}") else text
+        if remembered is not None:
+            with self._lock:
+                self._named_chars += len(text) + _ENTRY_CHARS
+                if self._named_chars > MOST_REMEMBERED:
+                    self._named_chars = 0
+                    remembered.clear()
+                remembered[name, text] = hidden
+        return hidden
 
     def _unwrapped(self, text: str) -> str:
         """Hide known secrets in base64 that is broken into lines."""

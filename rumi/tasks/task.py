@@ -29,6 +29,7 @@ from rumi.agent.events import (
 from rumi.agent.fitting import complete
 from rumi.agent.turn import run_turn
 from rumi.agent.turn_input import TurnInput, TurnMessage
+from rumi.chats.budgets.amounts import as_usd
 from rumi.chats.events import Replied, TurnStarted
 from rumi.chats.services import ChatSandboxes, SandboxShell
 from rumi.chats.surroundings import variables
@@ -222,7 +223,7 @@ class Task(Actor[TaskMessage]):
             "state": self._state,
             "calls": spent.calls,
             "tokens": spent.prompt_tokens + spent.completion_tokens,
-            "nano_usd": spent.nano_usd,
+            "usd": as_usd(spent.nano_usd),
             "sources": spent.sources,
             "seconds": round(self._costs.seconds, 3),
             "step": self._step,

@@ -5,12 +5,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from rumi.chats.budgets.amounts import as_usd
 from rumi.errors import RumiError
 from rumi.platform.caller import Caller
 from rumi.platform.calls import PartitionKey, call
 from rumi.platform.chat_ids import LOCAL, ChatIds
 from rumi.platform.timestamps import utc
-from rumi.store.journal.records import TaskRecord
+from rumi.store.journal.records import Spent, TaskRecord
 from rumi.tasks.tasks import StoredTasks, Tasks
 from rumi.texts import Language
 
@@ -94,4 +95,12 @@ def task_as_json(task: TaskRecord) -> dict[str, object]:
         "message": task.message or None,
         "options": json.loads(task.options),
         "report": json.loads(task.report),
+        "spent": spent_as_json(task.spent),
     }
+
+
+def spent_as_json(spent: Spent) -> dict[str, object]:
+    """Return what a task has used as JSON; money is in USD."""
+    fields = asdict(spent)
+    usd = as_usd(fields.pop("nano_usd"))
+    return {**fields, "usd": usd}

@@ -14,6 +14,7 @@ import trio
 import rumi.app.backup
 from rumi.app.backup import BackupError, back_up
 from rumi.app.restore import restorable
+from rumi.cli.backup import WHAT
 from rumi.errors import UsageError
 from rumi.platform.atomic_write import atomic_write
 from rumi.platform.home import Home
@@ -36,6 +37,16 @@ def home(tmp_path: Path) -> Home:
     (home.root / "skills/tea/SKILL.md").write_text("---\nname: tea\ndescription: makes tea\n---\nBoil it.\n")
     (home.workspaces / "cli").mkdir()
     return home
+
+
+def test_each_part_of_a_backup_has_words() -> None:
+    parts = {
+        *rumi.app.backup.DATABASES,
+        *rumi.app.backup.FILES,
+        *rumi.app.backup.FOLDERS,
+        rumi.app.backup.KEYS,
+    }
+    assert set(WHAT) == parts
 
 
 def put_back(copy: Path, folder: Path) -> None:

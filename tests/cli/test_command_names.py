@@ -117,6 +117,26 @@ def test_a_group_without_a_command_lists(program: Program, name: str) -> None:
     assert "Usage" not in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("words", "same"),
+    [
+        (["help"], ["--help"]),
+        (["help", "chats"], ["chats", "--help"]),
+        (["help", "config", "people", "add"], ["config", "people", "add", "--help"]),
+        (["--help", "chats", "list"], ["chats", "list", "--help"]),
+        (["help", "recall"], ["recall", "--help"]),
+    ],
+)
+def test_help_with_a_command_behind_it_shows_its_help(
+    program: Program, words: list[str], same: list[str]
+) -> None:
+    assert program.run(*words).stdout == program.run(*same).stdout
+
+
+def test_help_with_other_words_is_a_prompt(program: Program) -> None:
+    assert "demo" in program.run("help", "me", "please").stdout
+
+
 def test_a_group_without_a_list_shows_its_help(program: Program) -> None:
     done = program.run("debug", code=2)
     assert done.stderr.startswith("Usage: rumi debug")

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -143,3 +144,20 @@ def test_a_word_with_a_typing_error_is_told_what_is_meant(
     error = bubblewrap.run(*words, code=2).stderr.splitlines()[-1]
     assert "Did you mean" in error
     assert f"'{meant}'" in error
+
+
+def test_a_file_in_place_of_a_folder_is_named(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    (home / "logs").write_text("x")
+    said = Program(home).run("debug", "logs", code=2).stderr
+    assert f"{home}/logs/audit.jsonl cannot be used" in said
+    assert "unexpected" not in said
+
+
+def test_a_file_in_place_of_the_recordings_stops_no_chat(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    (home / "recordings").write_text("x")
+    program = Program(home, {"RUMI_SANDBOX__BACKEND": "bubblewrap"})
+    assert "demo" in program.run("chat", "-p", "hi").stdout

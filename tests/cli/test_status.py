@@ -40,7 +40,7 @@ def node(status: dict[str, object], *path: str) -> dict[str, object]:
 
 def test_the_dump_names_the_tool_that_runs_its_age_and_the_container(running: Program) -> None:
     status = json.loads(running.run("status", "--json").stdout)
-    assert (status["version"], status["sandbox"]["engine"]) == (2, "bubblewrap")
+    assert (status["version"], status["sandbox"]["engine"]) == (3, "bubblewrap")
     assert status["databases"]["state.db"] > 0
     assert {child["id"] for child in status["tree"]["children"]} >= {"journal", "memory", "models", "chats"}
     metrics = node(status, "chats", "cli")["figures"]
@@ -68,7 +68,7 @@ def test_a_signal_writes_status_and_stacks_into_the_log(running: Program) -> Non
         time.sleep(0.05)
     line = next(line for line in log.read_text().splitlines() if "asked by SIGUSR1" in line)
     dump = json.loads(json.loads(line)["message"].removeprefix("asked by SIGUSR1: "))
-    assert dump["status"]["version"] == 2
+    assert dump["status"]["version"] == 3
     assert any("rumi.chats.chat.Chat._work" in task["task"] for task in dump["tasks"])
 
 

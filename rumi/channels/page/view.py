@@ -4,6 +4,7 @@ The number of rows is limited to what a person can read.
 """
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 
 from rumi.channels.counters import TOOLS
 from rumi.channels.status_dump import Item, Row, below, chats, figures, rows, trouble
@@ -44,7 +45,7 @@ def view_of(dump: Item, own: Callable[[str], bool]) -> dict[str, object]:
         "degraded": list(sandbox.get("degraded", ())),
         "trouble": trouble(dump),
         "workers": [_worker(worker) for worker in dump.get("workers") or ()],
-        "started": round(dump.get("time", 0.0) - dump.get("uptime_s", 0.0)),
+        "started": round(_seconds(dump.get("time", "")) - dump.get("uptime_s", 0.0)),
         "actors": [_actor(row) for row in rows(tree, _children)],
         "chats": cards,
         "more_chats": left,
@@ -69,6 +70,11 @@ def _worker(worker: Item) -> dict[str, object]:
     }
 
 
+def _seconds(time: str) -> float:
+    """Return the dump's time in seconds since 1970; 0 without a time."""
+    return datetime.fromisoformat(time).timestamp() if time else 0.0
+
+
 def _bots(tasks: Sequence[Item]) -> list[dict[str, object]]:
     """Return the local owner's active bots."""
     found = (task["figures"] for task in tasks)
@@ -78,7 +84,7 @@ def _bots(tasks: Sequence[Item]) -> list[dict[str, object]]:
             "state": task["state"],
             "iterations": task["iterations"],
             "calls": task["calls"],
-            "usd": task["nano_usd"] / 1e9,
+            "usd": task["usd"],
             "step": task["step"],
         }
         for task in found

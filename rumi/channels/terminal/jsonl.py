@@ -17,7 +17,7 @@ Every object has `event`, `chat`, `turn` (empty outside of turns) and `time` (RF
 - `confirm`: `id`, `text`, and, if `text` shortens a value, `whole`: the question with all values in full; a
   line with yes or no on standard input answers it
 - `usage`: for one model call `model`, `prompt_tokens`, `completion_tokens`, `cached_tokens` (prompt tokens
-  that the server had in its cache) and `nano_usd` (the price in billionths of a USD, 0 if unknown)
+  that the server had in its cache) and `usd` (the price, 0 if unknown)
 - `turn_finished`: `reason`, `answer`, `usage` with the same figures for all model calls of the turn; if a
   question was not answered with yes, `not_done`: a list of its `text`, its `verdict` (`no`, `expired`,
   `nobody`), and `why` if nobody could answer
@@ -50,7 +50,7 @@ PRINTED = {
     "tool_output": "tool_output id=call text",
     "tool_result": f"tool_result call.id {_OUTCOME} steps",
     "confirm": "confirm id text whole",
-    "usage": "usage model usage.prompt_tokens usage.completion_tokens usage.cached_tokens usage.nano_usd",
+    "usage": "usage model usage.prompt_tokens usage.completion_tokens usage.cached_tokens usage.usd",
     "turn_finished": "turn_finished reason answer usage",
     "reply": "reply text",
 }
@@ -73,6 +73,10 @@ def printed(event: ChatEvent) -> dict[str, object] | None:
     if isinstance(what, ToolFinished) and what.call.name != "bash" and what.result.exit_code is None:
         for name in ("exit_code", "duration_ms", "truncated"):
             del fields[name]
+    if isinstance(what, TurnFinished):
+        usage = fields["usage"]
+        del usage["nano_usd"]
+        usage["usd"] = what.usage.usd
     for name in ("diff", "shows", "steps", "whole"):
         if not fields.get(name, True):
             del fields[name]

@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from rumi.platform.timestamps import utc
 from rumi.store.backend import PostgresServer
 from rumi.store.journal.leases import Member, WorkerBacklog, cluster_members, worker_backlogs
 from rumi.store.journal.store import Store
@@ -43,7 +44,7 @@ def _as_json(member: Member, backlog: WorkerBacklog) -> dict[str, object]:
         "version": member.version,
         "address": member.address,
         "state": "ended" if member.left_s <= 0 else "leaving" if member.leaving else "running",
-        "started": round(member.started, 3),
+        "started": utc(member.started),
         "lease_left_s": round(max(0.0, member.left_s), 3),
         "partitions": member.partitions if member.left_s > 0 else 0,
         "queued": backlog.queued,

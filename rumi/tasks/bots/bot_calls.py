@@ -24,6 +24,7 @@ from rumi.tasks.bots.config import BotConfig, BotError, check_name
 from rumi.tasks.bots.fetching import FetchedSkills
 from rumi.tasks.bots.files import BotFiles
 from rumi.tasks.bots.importing import Foreign, foreign_bots, take_over_skills
+from rumi.tasks.task_calls import spent_as_json
 from rumi.tasks.task_calls import task_as_json as task_json
 from rumi.tasks.tasks import StoredTasks
 from rumi.texts import Language
@@ -100,7 +101,10 @@ class BotCalls:
     async def memory(self, caller: Caller, *, name: BotName) -> object:
         """Return all facts of a bot."""
         await self._config(name)
-        return [asdict(fact) for fact in await self.facts(facts_of(bot_key(name)))]
+        return [
+            {**asdict(fact), "created": utc(fact.created), "updated": utc(fact.updated)}
+            for fact in await self.facts(facts_of(bot_key(name)))
+        ]
 
     @call("bots.remember", rights="all")
     async def remember(self, caller: Caller, *, name: BotName, key: str = "", value: str = "") -> object:
@@ -264,4 +268,4 @@ def _nothing_runs() -> RumiError:
 
 
 def _iteration(iteration: IterationRecord) -> dict[str, object]:
-    return {**asdict(iteration), "ended": utc(iteration.ended)}
+    return {**asdict(iteration), "spent": spent_as_json(iteration.spent), "ended": utc(iteration.ended)}

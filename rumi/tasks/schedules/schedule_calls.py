@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from rumi.agent.permissions.standing import DAYS
+from rumi.agent.permissions.standing import DAYS, approval_in
 from rumi.errors import UsageError
 from rumi.platform.caller import Caller
 from rumi.platform.calls import PartitionKey, call
@@ -175,6 +175,14 @@ def outcome_of(schedule: ScheduleRecord) -> dict[str, object] | None:
         return None
 
 
+def _approval_as_json(stored: str) -> dict[str, object] | None:
+    if (approval := approval_in(stored)) is None:
+        return None
+    fields = json.loads(stored)
+    ended = fields.pop("ended", "")
+    return {**fields, "until": utc(approval.until), "why_ended": ended or None}
+
+
 def schedule_as_json(schedule: ScheduleRecord, language: Language = "en") -> dict[str, object]:
     """Return a schedule as JSON.
 
@@ -189,7 +197,7 @@ def schedule_as_json(schedule: ScheduleRecord, language: Language = "en") -> dic
         "watched": [asdict(one) for one in watched_by(schedule)],
         "outcome": outcome_of(schedule),
         "last": last_in_words(schedule, language, time.time()),
-        "approval": json.loads(schedule.approval) if schedule.approval else None,
+        "approval": _approval_as_json(schedule.approval),
         "message": schedule.message or None,
         "instant": utc(schedule.instant) if active else None,
         "next_at": utc(schedule.next_at) if active else None,

@@ -93,7 +93,7 @@ async def test_a_turn_is_told_in_the_documented_objects(autojump_clock: MockCloc
             **common,
             "reason": "complete",
             "answer": "sent",
-            "usage": {"prompt_tokens": 10, "completion_tokens": 5, "cached_tokens": 0, "nano_usd": 0},
+            "usage": {"prompt_tokens": 10, "completion_tokens": 5, "cached_tokens": 0, "usd": 0.0},
         },
     ]
     assert "rate limit" in errors
@@ -123,7 +123,7 @@ LINES: list[tuple[Happening, str]] = [
     (
         TurnFinished("complete", "sent", Usage(3, 2, 1)),
         '{"event":"turn_finished",%s,"reason":"complete","answer":"sent",'
-        '"usage":{"prompt_tokens":3,"completion_tokens":2,"cached_tokens":1,"nano_usd":0}}',
+        '"usage":{"prompt_tokens":3,"completion_tokens":2,"cached_tokens":1,"usd":0.0}}',
     ),
 ]
 

@@ -1,6 +1,7 @@
 """The flight recorder: what it keeps, and that a turn runs again as it was, in another process."""
 
 import json
+import threading
 import zipfile
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,7 +17,7 @@ from rumi.agent.tools.delegate import INSTRUCTIONS, Delegate
 from rumi.agent.turn import run_turn
 from rumi.agent.turn_input import TurnInput
 from rumi.app.toolbox import specs_now
-from rumi.chats.recorder.recorder import Recorder, delete_recordings, recorded
+from rumi.chats.recorder.recorder import LONG_CHARS, Recorder, delete_recordings, recorded
 from rumi.chats.recorder.recording import find_recording, read_recording
 from rumi.chats.recorder.replaying import Now, fork, replay
 from rumi.chats.recorder.report import contents, pack
@@ -109,6 +110,36 @@ async def test_a_turn_with_a_delegate_replays_without_one(tmp_path: Path, autoju
     assert [len(turn.model_calls), len(turn.calls)] == [2, 2], "the delegate's calls, but not its requests"
     found = await replay(turn, Now(BASE, specs_now()), Redactor([SECRET]))
     assert (found.requests, found.calls, found.difference) == (2, 1, None)
+
+
+class Long(Numbered):
+    """Answers with a result that takes long to search for secrets."""
+
+    async def call(self, arguments: Mapping[str, object]) -> ToolResult:
+        return ToolResult(True, f"{'line of text ' * 4000}{arguments['value']} {SECRET}")
+
+
+async def test_a_long_result_is_redacted_in_a_thread(tmp_path: Path, autojump_clock: object) -> None:
+    threads = set[tuple[str, bool]]()
+
+    class Watched(Redactor):
+        def text(self, text: str) -> str:
+            threads.add((threading.current_thread().name.split("_")[0], len(text) >= LONG_CHARS))
+            return super().text(text)
+
+    begin, recorder = replace(given(), tools=(Long(),)), Recorder(tmp_path, Watched([SECRET]), 2)
+    with recorded(recorder, "cli", "t1", begin, lambda _: None) as (made, watch):
+        await run_turn(made, watch, keep)
+    assert recorder.stored.thread is not None
+    recorder.stored.thread.shutdown()  # waits for what is being written
+    assert {name for name, long in threads if long} == {"recorder"}
+    path = tmp_path / "recordings" / "cli" / "t1.jsonl"
+    assert SECRET not in path.read_text()
+    assert [json.loads(line)["kind"] for line in path.read_text().splitlines()] == [
+        *("turn", "request", "reply", "tool", "tool", "request", "reply", "tool", "request", "reply", "end")
+    ]
+    found = await replay(read_recording(path), Now("", specs_now()), Redactor([SECRET]))
+    assert (found.requests, found.calls, found.difference) == (3, 3, None)
 
 
 async def test_the_saved_recording_replays_identically(autojump_clock: object) -> None:
