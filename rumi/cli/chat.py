@@ -237,6 +237,7 @@ async def _chat(begun: Launch, new: bool, session: int, apart: bool, options: di
     from rumi.channels.terminal.options import FileLimits, ModelName, TerminalOptions
     from rumi.channels.terminal.run import run_terminal
     from rumi.cli.control import wait_for_daemon_exit
+    from rumi.cli.folder import changed_files
     from rumi.cli.model_keys import PastedKeyStore
     from rumi.models.settings import lacks_key, model_settings_of, models_to_choose
     from rumi.platform.caller import TERMINAL
@@ -288,6 +289,7 @@ async def _chat(begun: Launch, new: bool, session: int, apart: bool, options: di
             notify_s=terminal_section.notify_s,
             models=tuple(ModelName(name, said) for name, said in models_to_choose(model_settings).items()),
             key_adopter=keys,
+            changed=partial(changed_files, begun.chat) if port.linked else None,
             **options,
         )
         try:
@@ -310,8 +312,6 @@ async def _chat(begun: Launch, new: bool, session: int, apart: bool, options: di
                     break
                 if not talks:
                     _introduce(begun, port, home.lock_holder())
-                    if person:
-                        _say_where(begun, port)
                 service = port.service
                 chat.connect(
                     port,
@@ -320,6 +320,8 @@ async def _chat(begun: Launch, new: bool, session: int, apart: bool, options: di
                 if not talks:
                     talks, request = True, replace(request, new=False, resume=0)
                     await _welcome(home, loaded, request, port)
+                    if person:
+                        _say_where(begun, port)
                     nursery.start_soon(talk, port)
                 waits = (port.ended, chat.left.wait)
                 await _first(*waits, *((keys.adopted.wait,) if keys is not None else ()))
@@ -383,7 +385,7 @@ def _deleted(home: "Home") -> "DaemonGone | None":
 
 
 async def _welcome(home: "Home", loaded: "Loaded", request: "OpenRequest", port: "RemoteChat") -> None:
-    """Tell a person what to type, where files are, and how to get a real model; a program only the last."""
+    """Tell a person what to type, and how to get a real model; a program only the latter."""
     from rumi.models.settings import missing_key, model_settings_of
     from rumi.platform.config.providers import OFFLINE
 
@@ -404,9 +406,8 @@ async def _welcome(home: "Home", loaded: "Loaded", request: "OpenRequest", port:
         from rumi.models.trying import local_servers
 
         servers = [f"{server.name} ({server.base_url})" for server in await local_servers()]
-    folder = str(home.workspaces / port.chat)
     columns = shutil.get_terminal_size().columns
-    if text := welcome_texts.welcome(request.language, columns, folder, servers, demo=demo, first=first):
+    if text := welcome_texts.welcome(request.language, columns, servers, demo=demo, first=first):
         say(text)
 
 

@@ -1,4 +1,4 @@
-"""The first screen of the terminal chat: what to type, where files are, and how to get a real model."""
+"""The first screen of the terminal chat: what to type, and how to get a real model."""
 
 import textwrap
 from collections.abc import Sequence
@@ -12,13 +12,11 @@ MOST_COLUMNS: Final = 100
 """Maximum width of the screen's sentences; longer lines are hard to read."""
 
 
-def welcome(
-    language: Language, columns: int, folder: str, servers: Sequence[str], *, demo: bool, first: bool
-) -> str:
+def welcome(language: Language, columns: int, servers: Sequence[str], *, demo: bool, first: bool) -> str:
     """Return the text that a person reads before the chat; empty if there is nothing to say.
 
-    `folder` contains the chat's files; `servers` are the local model servers that are running. After the
-    `first` start, the text is one sentence about the demo, or nothing.
+    `servers` are the local model servers that are running. After the `first` start, the text is one sentence
+    about the demo, or nothing.
     """
     if not first:
         return _wrapped(_demo_again(language, servers), columns) if demo else ""
@@ -28,7 +26,6 @@ def welcome(
     lines += [f"  {about:{width}}  {example}" for about, example in examples]
     if demo:
         lines.append(_wrapped(_real_model(language, servers), columns))
-    lines.append(_wrapped(where_files_are(language, folder), columns))
     return "\n".join(lines)
 
 
@@ -40,11 +37,6 @@ def demo_examples(language: Language) -> tuple[tuple[str, str], ...]:
         (gettext(language, "memory"), gettext(language, "remember that I live in Lisbon")),
         (gettext(language, "sums"), gettext(language, "what is 15% of 80")),
     )
-
-
-def where_files_are(language: Language, folder: str) -> str:
-    """Say where the chat's files are."""
-    return gettext(language, "Files of this chat: {folder}", folder=folder)
 
 
 def _examples(language: Language) -> tuple[tuple[str, str], ...]:

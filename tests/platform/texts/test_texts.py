@@ -155,14 +155,14 @@ def test_without_a_key_one_line_says_so() -> None:
 @pytest.mark.parametrize("language", ["es", "en", "pt", "es_AR"])
 def test_the_first_screen_fits_and_names_the_ways_to_a_real_model(language: str, columns: int) -> None:
     servers = ["ollama (http://127.0.0.1:11434/v1)"]
-    said = welcome_texts.welcome(language, columns, "/home/ana/files", servers, demo=True, first=True)
-    for part in ("rumi setup", "https://console.groq.com/keys", "ollama (http", "/home/ana/files"):
+    said = welcome_texts.welcome(language, columns, servers, demo=True, first=True)
+    for part in ("rumi setup", "https://console.groq.com/keys", "ollama (http"):
         assert part in said.replace("\n", " ")
     assert all(len(line) < columns for line in said.splitlines())
-    again = welcome_texts.welcome(language, columns, "/home/ana/files", [], demo=True, first=False)
+    again = welcome_texts.welcome(language, columns, [], demo=True, first=False)
     assert len(again) < 200
-    assert not welcome_texts.welcome(language, columns, "/home/ana/files", [], demo=False, first=False)
-    real = welcome_texts.welcome(language, columns, "/home/ana/files", [], demo=False, first=True)
+    assert not welcome_texts.welcome(language, columns, [], demo=False, first=False)
+    real = welcome_texts.welcome(language, columns, [], demo=False, first=True)
     assert "rumi setup" not in real
 
 
