@@ -157,7 +157,7 @@ def command(
         raise UsageError("--resume and --new exclude each other.", "Leave one of them out.")
     session = 0
     if resume is not None:
-        found = session_of(resume, chat_id, DEFAULT_CHAT)
+        found = session_of(resume, chat_id)
         if found is None:
             return
         chat_id, session = found
@@ -166,7 +166,7 @@ def command(
         prompt = os.fsencode(prompt).decode("utf-8", "replace")
     options: dict[str, Any] = {"prompt": prompt, "json": as_json, "yes": yes, "files": files}
     options["extract"] = extract
-    apart = prompt is not None and chat_id is None and not going_on and not new
+    apart = prompt is not None and chat_id is None and not (going_on or new or session)
     person = prompt is None and not as_json and os.isatty(0) and os.isatty(1)
 
     def place(home: "Home", loaded: "Loaded") -> "tuple[str, Path | None]":
