@@ -14,8 +14,9 @@ unexport PYTHONDONTWRITEBYTECODE
         bench-turn bench-pieces bench-idle bench-start bench-skills bench-status bench-command bench-folder bench-reading \
         bench-stop-telegram bench-stop-research bench-stop-cluster bench-tasks bench-schedules bench-cost bench-crowd bench-agent bench-recall bench-million bench-cluster chaos chaos-cluster soak lock clean simulate seeds
 
+# With files of its own: a newcomer's first notes do not belong into the clone.
 chat: $(READY)
-	@$(BIN)/rumi chat
+	@$(BIN)/rumi chat --own
 
 # Each module's tests stay on one worker, so that they share its servers. WORKERS=0 runs all in one process.
 WORKERS  ?= $(shell echo $$(($$(nproc) * 2)))

@@ -140,7 +140,7 @@ def _reason(output):
 
 def _unfit_python():
     if sys.version_info[:2] < LEAST:
-        better = [name for name in ("python3.13", "python3.12", "python3.11") if shutil.which(name)]
+        better = [name for name in ("python3.13", "python3.12", "python3.11") if _runs(name)]
         advice = (
             f"Run: make chat PYTHON={better[0]}"
             if better
@@ -156,6 +156,15 @@ def _unfit_python():
     except ImportError:
         return _no_venv()
     return ""
+
+
+def _runs(name):
+    # A name on the PATH may be the shim of a version manager that has not activated this version.
+    try:
+        quiet = subprocess.DEVNULL
+        return subprocess.call([name, "-c", "import venv, ensurepip"], stdout=quiet, stderr=quiet) == 0
+    except OSError:
+        return False
 
 
 def _no_venv():

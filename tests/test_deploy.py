@@ -3,6 +3,8 @@
 import json
 import re
 import shlex
+import subprocess
+import sys
 import tomllib
 from fnmatch import fnmatch
 from pathlib import Path
@@ -125,3 +127,21 @@ def test_the_unit_of_workers_gives_each_a_home_and_time_to_hand_over() -> None:
 
 def _seconds(text: str) -> int:
     return int(text.removesuffix("m")) * 60
+
+
+@pytest.mark.parametrize(
+    ("newer", "advice"), [("exit 127", "sudo apt install python3.11"), ("exit 0", "PYTHON=python3.12")]
+)
+def test_an_old_python_is_told_of_a_newer_one_only_if_it_runs(
+    tmp_path: Path, newer: str, advice: str
+) -> None:
+    for name, line in {"python3.13": "exit 127", "python3.12": newer, "python3.11": "exit 127"}.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n", "utf-8")
+        (tmp_path / name).chmod(0o755)
+    old = "import sys, runpy; sys.version_info = (3, 9); sys.argv = sys.argv[1:]; "
+    old += "runpy.run_path(sys.argv[0], run_name='__main__')"
+    command = [sys.executable, "-c", old, str(ROOT / "deploy/environment.py"), str(tmp_path / "venv")]
+    done = subprocess.run(command, capture_output=True, text=True, env={"PATH": str(tmp_path)})
+    assert done.returncode == 1
+    assert advice in done.stderr
+    assert "python3.13" not in done.stderr

@@ -179,6 +179,9 @@ def title_of(started: ToolStarted, clean: Callable[[str], str]) -> str:
             return f"research_repo {get('uri')} “{get('question')}”"
         case "remember":
             return f"remember {get('key')} = {get('value')}"
+        case "remind":
+            when = get("at") or get("cron") or (f"{get('in_minutes')} min" if get("in_minutes") else "")
+            return f"remind {when}: {get('text')}"
         case "forget":
             return f"forget {get('key')}"
         case "use_skill":

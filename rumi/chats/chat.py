@@ -195,7 +195,7 @@ class Chat(Actor[ChatMessage]):
             raise
 
     async def _start_up(self) -> None:
-        await self._worker.fetch_files()
+        await self._worker.files.fetch_early()
         record = await self._session.load()
         while record.undo is not None:
             await self._worker.undoing.complete(record.undo)
@@ -444,9 +444,9 @@ class Chat(Actor[ChatMessage]):
             case "sessions" if rest:
                 self._offer(self._new_job("reopen", message, rest))
             case "sessions":
-                self._reply(message, partial(self._worker.sessions, self._language(message)))
+                self._reply(message, partial(self._worker.sessions.listed, self._language(message)))
             case "context":
-                self._reply(message, partial(self._worker.context, message, self._language(message)))
+                self._reply(message, partial(self._worker.sessions.context, message, self._language(message)))
             case "continue":
                 self._offer(self._new_job(name, message, message.text))
             case "apply" | "discard":

@@ -17,7 +17,6 @@ from rumi.agent.tools.output import SHOWN_CHARS, WHOLE_BYTES, in_part
 from rumi.chats.jobs import Job
 from rumi.chats.services import ChatServices, ChatShell
 from rumi.errors import RumiError
-from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts import schedules as schedule_texts
 from rumi.platform.texts.translation import error_text
 from rumi.platform.untrusted_text import one_line
@@ -64,7 +63,7 @@ def command_error(job: Job, command: str, error: RumiError) -> TurnFinished:
     """Return the end of a command that could not be run."""
     why = error_text(job.language, error)
     if not job.message.schedule:
-        return TurnFinished("complete", reply_texts.command_failed(job.language, why))
+        return TurnFinished("complete", f"❌ {why}")
     job.outcome = FireOutcome("failed", one_line(why, WHY_CHARS))
     said = schedule_texts.command_failed(job.language, job.message.schedule, command, why)
     return TurnFinished("complete", said)
@@ -108,7 +107,7 @@ async def run_by_hand(
     tool = _ByHand(shell, services, chat, job.output)
     result = await call_by_hand(tool, command, timeout_s, language, watch)
     if refused:
-        return TurnFinished("complete", reply_texts.command_failed(language, refused))
+        return TurnFinished("complete", f"❌ {refused}")
     output = job.output.output()
     path = ""
     if output.truncated or len(output.text()) > SHOWN_CHARS:
@@ -130,10 +129,10 @@ def _said(job: Job, result: ToolResult, timeout_s: float, path: str) -> str:
     late = result.duration_ms is not None and result.duration_ms >= 1000 * timeout_s
     if not result.ok and late:
         why = gettext(language, "it took longer than {seconds} s and was killed", seconds=f"{timeout_s:g}")
-        parts.append(reply_texts.command_failed(language, why))
+        parts.append(f"❌ {why}")
     elif not result.ok:
         why = result.advice or str(result.content)
-        parts.append(reply_texts.command_failed(language, why.partition("\n")[0]))
+        parts.append(f"❌ {why.partition(chr(10))[0]}")
     elif result.exit_code:
         parts.append(gettext(language, "exit code {code}", code=result.exit_code))
     elif not parts[0]:

@@ -5,30 +5,18 @@ new session, a reset, or the result of a task.
 """
 
 import logging
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
-from itertools import dropwhile
 from secrets import token_hex
-from typing import Literal
 
 import trio
 
-from rumi.agent.events import (
-    ConfirmationAsked,
-    ConfirmationEnded,
-    ToolFinished,
-    ToolStarted,
-    TurnEvent,
-    TurnFinished,
-)
+from rumi.agent.events import ToolFinished, ToolStarted, TurnEvent, TurnFinished
 from rumi.agent.fitting import GO_ON
 from rumi.agent.permissions.gate import Parking
 from rumi.agent.prompts.message_entries import (
     answering,
-    attachment_message,
-    beyond_last_exchange,
     command_in,
     described,
     fetched,
@@ -36,32 +24,20 @@ from rumi.agent.prompts.message_entries import (
     meanwhile,
     opening,
     output_entries,
-    result_entries,
-    to_fetch,
 )
 from rumi.agent.prompts.prompt_notes import change_note, is_whole, prompt_notes, written_line
-from rumi.agent.tool import Tool
-from rumi.agent.tools.bash import bash_tools
-from rumi.agent.tools.delegate import Delegate
-from rumi.agent.tools.edit_file import EditFile
-from rumi.agent.tools.nothing_new import NothingNew
-from rumi.agent.tools.read_file import ReadFile
-from rumi.agent.tools.search_files import search_tools
-from rumi.agent.tools.write_file import WriteFile
 from rumi.agent.turn import run_turn
 from rumi.agent.turn_input import TurnMessage
 from rumi.chats.asking import asking, hear
-from rumi.chats.budgets.amounts import amount_text
-from rumi.chats.commands import FILES, FILES_YES, answer_in, goes_on
-from rumi.chats.context import ChatView
-from rumi.chats.events import Queued, Replied, SessionFigures, TurnRestarted, TurnStarted
+from rumi.chats.commands import answer_in, goes_on
+from rumi.chats.confirming import Confirming
+from rumi.chats.events import Queued, TurnRestarted, TurnStarted
 from rumi.chats.folder_work import FolderWork
-from rumi.chats.folders import FolderError
-from rumi.chats.jobs import Asked, Job, JobQueue
+from rumi.chats.jobs import Job, JobQueue
+from rumi.chats.jobs_without_turn import JobsWithoutTurn, remove_sandbox
 from rumi.chats.recorder.recorder import recorded
 from rumi.chats.resuming import (
     OLDEST_S,
-    asking_mark,
     in_words,
     may_have_acted,
     open_calls,
@@ -69,61 +45,31 @@ from rumi.chats.resuming import (
     results_of_interrupted,
 )
 from rumi.chats.scheduled_command import command_error, output_so_far, run_by_hand, run_command
-from rumi.chats.services import ChatServices, ChatShell, CommandReply
+from rumi.chats.services import ChatServices, ChatShell
 from rumi.chats.session import ChatSession, ending
-from rumi.chats.sessions import MOST_BUTTONS, MOST_LISTED, compact_now, context_use, line_of
+from rumi.chats.session_jobs import SessionJobs
+from rumi.chats.settling import Done, Settling
 from rumi.chats.standing import StandingAnswers, StandingCalls, waiting_note
 from rumi.chats.surroundings import variables
+from rumi.chats.turn_files import TurnFiles
+from rumi.chats.turn_tools import TurnTools
 from rumi.chats.undoing import Undoing
 from rumi.errors import RumiError
-from rumi.models.model import Message, Model, Used, Waiting
-from rumi.models.token_budget import context_of, prompt_share, takes_pictures
-from rumi.platform.texts import folders as folder_texts
-from rumi.platform.texts import models as model_texts
-from rumi.platform.texts import operating as operation_texts
+from rumi.models.model import Message, Model, Used
 from rumi.platform.texts import replies as reply_texts
-from rumi.platform.texts import sessions as session_texts
 from rumi.platform.texts import standing as standing_texts
 from rumi.platform.texts import telegram as telegram_texts
-from rumi.platform.texts.questions import Verdict
 from rumi.platform.texts.translation import error_text
-from rumi.platform.untrusted_text import one_line
 from rumi.platform.zones import local_at
 from rumi.sandbox.engine import SandboxError
-from rumi.store.journal.inbox import (
-    begin_turn,
-    find_cut_off,
-    find_retriable,
-    last_origin,
-    note_asking,
-    resume_turn,
-)
-from rumi.store.journal.outbox import settle
-from rumi.store.journal.records import (
-    STALE_S,
-    Attachment,
-    Button,
-    FinalReply,
-    FireOutcome,
-    HistoryEntry,
-    Incoming,
-    Reason,
-)
-from rumi.store.journal.reopening import find_session, list_sessions
+from rumi.store.journal.inbox import begin_turn, find_cut_off, find_retriable, resume_turn
+from rumi.store.journal.records import STALE_S, Button, FinalReply, FireOutcome, HistoryEntry
 from rumi.store.journal.schedules import fired_before, fired_by_hand
-from rumi.texts import Language, Text, gettext, ngettext
-from rumi.web.links import urls_in_words
-from rumi.web.readers.files.viewer import Seen
+from rumi.texts import Text, gettext
 
 logger = logging.getLogger(__name__)
 
-EXTRACTION_WAIT_S = 10.0
-"""Maximum time that the reply to a reset waits for the facts extracted from the session, in seconds."""
-
 DAY_S = 86_400.0
-
-MOST_DIGITS = 9
-"""Longer numbers are no session's."""
 
 MOST_SHOWN = 10
 """Maximum number of files that one turn shows in a channel that sends files."""
@@ -134,17 +80,6 @@ WITHOUT_ANSWER = frozenset({"stopped", "interrupted", "model_error", "budget"})
 
 PRESS_GOES_ON = frozenset({"max_turns", "timeout"})
 """Limits whose reply has a button that goes on. A used-up budget would refuse the next turn too."""
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """A job's final reply, stored but not yet published. If the job was a turn, also the end of the turn.
-
-    Without a reply, the process ends, and the next one goes on with the job.
-    """
-
-    replied: Replied | None
-    finished: TurnFinished | None = None
 
 
 class Worker:
@@ -162,58 +97,45 @@ class Worker:
         self._shell = ChatShell(chat_id, services.sandboxes, chat_session, services.undo)
         self.undoing = Undoing(services, chat_session)
         self._folder = FolderWork(chat_id, services.folders, services.context.settings.terminal.apply)
-        self._files_are_here = False
-        self._zone = ""
-
-    async def fetch_files(self) -> None:
-        """Fetch the chat's files in the state that the previous worker process stored.
-
-        A failure is only logged: the next turn fetches again and reports a failure to the user.
-        """
-        try:
-            await self._services.workspaces.carry.fetch(self._chat, self._chat)
-            self._files_are_here = True
-        except RumiError as error:
-            logger.warning("the files of chat %s are not here: %s", self._chat, error)
+        self._settling = Settling(services, chat_session)
+        self._confirming = Confirming(services, chat_session, self._settling)
+        self.files = TurnFiles(services, chat_session, self._shell)
+        self._tools = TurnTools(services, chat_session, self._shell)
+        self.sessions = SessionJobs(services, chat_session, self._settling, self._tools)
+        self._others = JobsWithoutTurn(
+            services, chat_session, self._settling, self._confirming, self.undoing, self._folder
+        )
 
     async def run_job(self, job: Job) -> Done:
         """Run a job to its end. Its final reply is stored when this returns; the caller publishes it."""
         done = await self._run_by_kind(job)
         if job.kind in ("reset", "undo"):
-            await self._store_files(job)
+            await self.files.store(job)
         return done
-
-    async def _store_files(self, job: Job) -> None:
-        """Store the chat's files for the next worker process; the job's reply reports a failure."""
-        # Files that were never fetched must not overwrite those that the previous worker stored.
-        if self._files_are_here:
-            error = await self._services.workspaces.carry.store(self._chat, self._chat)
-            if error is not None:
-                job.note = "\n\n".join(filter(None, (job.note, error_text(job.language, error))))
 
     async def _run_by_kind(self, job: Job) -> Done:
         job.begun = True
         self._services.pending.cursor(self._chat).working = job.message.id
         if job.kind == "reset":
-            return await self._reset(job)
+            return await self._others.reset(job)
         if job.kind == "new":
-            return await self._renew(job)
+            return await self.sessions.renew(job)
         if job.kind == "reopen":
-            return await self._reopen(job)
+            return await self.sessions.reopen(job)
         if job.kind == "compact":
-            return await self._compact(job)
+            return await self.sessions.compact(job)
         if job.kind == "result":
-            return await self._bring_result(job)
+            return await self._others.bring_result(job)
         if job.kind == "undo":
-            return await self._take_back(job)
+            return await self._others.take_back(job)
         if job.kind in ("apply", "discard"):
-            return await self._work_on_folder(job, "apply" if job.kind == "apply" else "discard")
+            return await self._others.work_on_folder(job, "apply" if job.kind == "apply" else "discard")
         # Outside of the scope that a `/stop` cancels, so that the beginning of a turn is stored completely.
         nothing = await self._begin(job)
         if nothing is not None:
             job.sealed = True
             reply = FinalReply(job.messages, job.final_reply(nothing), parts=job.further)
-            return Done(await self._settle(reply))
+            return Done(await self._settling.settle(reply))
         finished = None
         with job.scope:
             await trio.lowlevel.checkpoint()  # after a `/stop` that came during `_begin`, start no work
@@ -223,7 +145,7 @@ class Worker:
         if finished is None and unconfirmed is None and job.goes_on_later:
             await self._end_open_calls(job)
         if unconfirmed is None:  # otherwise a process may still write to the files
-            await self._store_files(job)
+            await self.files.store(job)
         # From here the mailbox loop adds no more messages to the job: `_end` stores the final list.
         job.sealed = True
         if finished is None and unconfirmed is None and job.goes_on_later:
@@ -236,7 +158,7 @@ class Worker:
         silent = finished.nothing_new and await self._may_be_silent(job, finished)
         reply = self._end(job, finished, silent=silent)
         self._session.nano += job.nano
-        replied = replace(await self._settle(reply, job), note=note)
+        replied = replace(await self._settling.settle(reply, job), note=note)
         if silent:
             self._session.note_silent(job.turn, job.message.schedule, reply.hides)
         if job.message.schedule:
@@ -298,7 +220,7 @@ class Worker:
 
     async def _opening(self, job: Job) -> tuple[HistoryEntry, ...]:
         """Return the history entries of the job's message; from now on, more parts begin the turn again."""
-        await self._leave_out_last_exchange(job)
+        await self.files.leave_out_last_exchange(job)
         written = await self._when_written(job)
         waiting = self._session.parked.still_waiting(job.message.schedule)
         # No await from here: a part that comes later finds the turn opened.
@@ -353,10 +275,8 @@ class Worker:
             why = reply_texts.model_failed(job.language, error_text(job.language, error))
             return TurnFinished("model_error", why)
         try:
-            if not self._files_are_here:
-                await self._services.workspaces.carry.fetch(self._chat, self._chat)
-                self._files_are_here = True
-            await self._bring(job, model)
+            await self.files.fetch()
+            await self.files.bring(job, model)
         except RumiError as error:
             return TurnFinished(
                 "model_error", telegram_texts.not_brought(job.language, error_text(job.language, error))
@@ -368,8 +288,8 @@ class Worker:
             await self._session.append(job.turn, message)
 
         limits = self._context.turn_limits(job.message)
-        await self._prepare_tools(job)
-        tools, withheld = self._context.people.tools(job.message, self._tools_for(job))
+        await self._tools.prepare(job)
+        tools, withheld = self._tools.of(job)
         broken, said = job.broken, described(job.message)
         repeats = () if broken is None else open_calls(broken.entries)
         if broken is not None and (call := may_have_acted(broken, tools)) is not None:
@@ -382,7 +302,7 @@ class Worker:
             return TurnFinished("interrupted", reply_texts.restarted(job.language, said))
         # Cut before the note is stored: the cut may remove the full note, and then a new one is needed.
         await self._context.fit_history(self._session, tools, model)
-        zone = self._zone = await self._context.zone(self._chat)
+        zone = self._tools.zone = await self._context.zone(self._chat)
         self._shell.variables = variables(zone, self._context.now())
         # A note must not stand between a call and its result.
         while not repeats and not await self._store_note(job, model, zone):
@@ -396,7 +316,7 @@ class Worker:
         # If the person may be away, calls that need a yes are parked, and the reply asks.
         # In a turn of a program no person can say yes, but a person who retries such a turn can.
         attended = job.kind == "retry" or job.message.by_hand
-        confirm = partial(self._confirm, job) if attended else None
+        confirm = partial(self._confirming.confirm, job) if attended else None
         parking = self._parking(job)
         checks = self._context.sums_up(job.message.model)
         checks = checks and self._context.settings.agent.check_before_end
@@ -414,7 +334,7 @@ class Worker:
         )
         if self._context.settings.chat.when_busy == "steer":
             begin = replace(begin, meanwhile=partial(self._said_meanwhile, job, model))
-        begin = replace(begin, approved=partial(self._approved, job))
+        begin = replace(begin, approved=partial(self._confirming.approved, job))
         if broken is not None:
             # `complete` has added a result for each call without one; the turn makes these calls instead.
             history = begin.history[: len(begin.history) - len(repeats)]
@@ -443,11 +363,9 @@ class Worker:
                 if job.message.schedule:
                     raise RumiError("The role of its owner does not allow commands.")
                 raise RumiError("Your role does not allow commands.")
-            if not self._files_are_here:
-                await self._services.workspaces.carry.fetch(self._chat, self._chat)
-                self._files_are_here = True
-            self._zone = await self._context.zone(self._chat)
-            self._shell.variables = variables(self._zone, self._context.now())
+            await self.files.fetch()
+            self._tools.zone = await self._context.zone(self._chat)
+            self._shell.variables = variables(self._tools.zone, self._context.now())
             if job.message.schedule:
                 show = None if self._context.show is None else partial(self._context.show, self._chat)
                 finished = await run_command(job, command, self._shell, self._services, show)
@@ -459,15 +377,6 @@ class Worker:
         job.stage = ""
         self._session.tainted |= self._shell.tainted
         return finished
-
-    async def _prepare_tools(self, job: Job) -> None:
-        """Wait for tools that are starting; note in the job which of them are missing."""
-        if self._context.tools_ready is not None:
-            job.stage = Text("waiting for tools that start")
-            notes = await self._context.tools_ready(job.message.text, self._chat)
-            missing = (text.in_language(job.language) for text in notes)
-            job.note = "\n\n".join(filter(None, (job.note, *missing)))
-            job.stage = ""
 
     def _parking(self, job: Job) -> Parking | None:
         """Return where calls that need a yes are parked; runs of a schedule may have a standing approval."""
@@ -481,36 +390,6 @@ class Worker:
                 job.note = "\n\n".join(filter(None, (job.note, text)))
 
         return StandingCalls(parked, said, self._services.journal.ask, context.people, context.now, note)
-
-    def _tools_for(self, job: Job) -> tuple[Tool, ...]:
-        """Return tools created for this turn: thousands of idle chats should not hold tools in memory."""
-        shell, chat_session, look = self._shell, self._session, self._context.view
-        view = ChatView(
-            self._chat,
-            lambda: chat_session.tainted,
-            lambda: job.language,
-            lambda: chat_session.files_tainted,
-            lambda: job.message.model,
-            lambda: job.message.project,
-            lambda: _without_words_of_others(chat_session.entries),
-            partial(chat_session.set_files_tainted, True),
-            shell.touched,
-            user=lambda: job.message.user,
-            sender_model=lambda: self._context.model_of(job.message, job.language),
-            turn=job.turn,
-            said_at=lambda: job.message.said_at,
-            zone=lambda: self._zone,
-        )
-        services, policy = self._services, self._services.policy_of(self._chat)
-        return (
-            *bash_tools(shell, policy, services.sandbox_limits, job.still_running.append),
-            ReadFile(shell, None if look is None else partial(look, self._chat)),
-            EditFile(shell),
-            WriteFile(shell),
-            Delegate(search_tools(shell)),
-            *self._context.tools_for(view),
-            *((NothingNew(),) if job.message.schedule else ()),
-        )
 
     async def _store_note(self, job: Job, model: Model, zone: str) -> bool:
         """Append a prompt note with everything that earlier notes do not contain.
@@ -535,74 +414,12 @@ class Worker:
             )
         return any(map(is_whole, chat_session.entries))
 
-    @staticmethod
-    def _brought(job: Job) -> int:
-        """Return how many of the messages about attachments an earlier process has stored already."""
-        if job.broken is None:
-            return 0
-        roles = [entry.message.role for entry in job.broken.entries]
-        words = sum(attachment.kind == "words" for attachment in job.message.attachments)
-        return max(0, roles.count("user") - words - 1)
-
-    async def _bring(self, job: Job, model: Model) -> None:
-        """Fetch the attachments of the job's message, and store what they contain, then the user's text."""
-        entries = () if job.broken is None else job.broken.entries
-        # Before the message, a line may say when it was written.
-        opened = dropwhile(lambda entry: entry.message.role == "system", entries)
-        works = any(entry.message.role != "user" for entry in opened)
-        if not to_fetch(job.message.attachments) or works:  # a resumed turn that went further has all of them
-            return
-        own = TurnMessage(Message("user", job.message.text), links=urls_in_words(job.message.text))
-        for brought_message in (*await self._attached(job, model), own)[self._brought(job) :]:
-            if brought_message.message.content.strip():
-                await self._session.append(job.turn, brought_message)
-
-    async def _attached(self, job: Job, model: Model) -> list[TurnMessage]:
-        """Fetch the attachments of the job's message, unless this was done; return what they contain."""
-        files = to_fetch(job.message.attachments)
-        if not files:
-            return []
-        job.stage = Text("fetching what came with the message")
-        if any(attachment.kind == "file" for attachment in files if attachment not in job.brought):
-            await self._shell.snapshot_files()
-            # Before the file is there, so that no crash can leave an untrusted file without taint.
-            await self._session.set_files_tainted(True)
-        # A character for each token of the context: a quarter of it, because a token is about 4 characters.
-        left = min(
-            self._context.settings.session.handed_chars, context_of(model, self._context.context_tokens)
-        )
-        came = list[TurnMessage]()
-        for attachment in files:
-            if attachment not in job.brought:  # otherwise fetched before the turn began again
-                if attachment.kind == "voice":
-                    listening = Text("listening to the recording")
-                    job.stage = listening
-                    self._publish(job.turn, Waiting(0.0, listening.in_language(job.language)))
-                job.brought[attachment] = await self._fetched(attachment, left)
-            message = job.brought[attachment]
-            left -= len(message.message.content)
-            came.append(message)
-            if message.message.pictures and not takes_pictures(model):
-                job.note = model_texts.takes_no_pictures(job.language, model.name, self._context.sighted)
-        job.stage = ""
-        return came
-
-    async def _fetched(self, attachment: Attachment, max_chars: int) -> TurnMessage:
-        """Fetch an attachment; return the history message about it, with at most `max_chars` of its text."""
-        seen = Seen(await self._fetch(attachment))
-        if self._context.seen_of is not None:
-            seen = await self._context.seen_of(self._chat, seen.about, max_chars)
-        message = attachment_message(attachment, seen.about)
-        # The history stores references; the bytes are loaded from the files for each request.
-        references = tuple(replace(picture, data=b"") for picture in seen.pictures)
-        return replace(message, message=replace(message.message, pictures=references))
-
     async def _said_meanwhile(self, job: Job, model: Model) -> Sequence[TurnMessage]:
         """Take what the sender of the turn has said meanwhile from the queue, and store it with the turn."""
         heard: list[TurnMessage] = []
         while (waiting := self._queue.steering(job)) is not None:
             try:
-                brought = await self._attached(waiting, model)
+                brought = await self.files.attached(waiting, model)
             except RumiError:  # its own turn reports it
                 waiting.alone = True
                 continue
@@ -621,66 +438,6 @@ class Worker:
             parts = (waiting.message.id, *waiting.further)
             await self._session.extend_turn(job.message.id, entries, parts, afresh=False)
         return heard
-
-    async def _fetch(self, attachment: Attachment) -> str:
-        """Fetch an attachment; return its text.
-
-        If a file of an answered message cannot be fetched, the text says why.
-        """
-        try:
-            return await self._context.bring(self._chat, attachment)
-        except RumiError as error:
-            if attachment.answered is None:
-                raise
-            return f"(The file {one_line(attachment.name, 100)} could not be fetched: {error})"
-
-    async def _leave_out_last_exchange(self, job: Job) -> None:
-        """Remove what the job's message answers, if that is the last exchange, which the model knows."""
-        message = None
-        while message is not job.message:  # it may be replaced meanwhile
-            message = job.message
-            if any(attachment.answered is not None for attachment in message.attachments):
-                last = await self._services.journal.ask(last_origin(self._chat, message.id))
-                zone = await self._context.zone(self._chat)
-                if message is job.message:
-                    left = beyond_last_exchange(message, self._session.entries, last, zone)
-                    job.message = message = replace(message, attachments=left)
-
-    async def _confirm(self, job: Job, asked: ConfirmationAsked) -> Verdict:
-        """Wait for the user's yes or no, at most `confirm_timeout_s`.
-
-        The question can be answered once, and only during this wait. On cancellation, the question is
-        withdrawn.
-        """
-        # Only a call that runs alone surely waits here: nothing else of the turn has an effect meanwhile.
-        running = tuple(self._services.hub.turn(self._chat).calls)
-        job.waits_for_yes = len(running) == 1
-        until = trio.current_time() + self._context.settings.agent.confirm_timeout_s
-        job.asked = waiting = Asked(asked.id)
-        job.has_asked = True
-        self._services.hub.questions[asked.id] = None
-        try:
-            if job.waits_for_yes:
-                await self._note_asking(job, running[0])
-            verdict = await waiting.wait(until - trio.current_time())
-            job.waits_for_yes = job.waits_for_yes and verdict == "yes"
-            return "nobody" if verdict == "no" and asked.id in self._services.hub.unasked else verdict
-        finally:
-            job.asked = None
-            del self._services.hub.questions[asked.id]
-            self._services.hub.unasked.discard(asked.id)
-
-    async def _approved(self, job: Job) -> None:
-        """Record that the call for which a person said yes is made now, and may have an effect."""
-        if job.waits_for_yes:
-            await self._note_asking(job, "")
-            job.waits_for_yes = False
-
-    async def _note_asking(self, job: Job, call: str) -> None:
-        """Store which call waits for a person's yes; `call` is empty after a yes, before the call is made."""
-        turn = [entry for entry in self._session.entries if entry.turn == job.turn]
-        asking = asking_mark(turn, call) if call else ""
-        await self._services.journal.ask(note_asking(self._chat, job.message.id, asking))
 
     def _cut_short(self, job: Job, unconfirmed: SandboxError | None) -> TurnFinished:
         """Return a `TurnFinished` for a cancelled turn; its answer has the error `unconfirmed`, if any."""
@@ -736,15 +493,6 @@ class Worker:
             return reply
         schedule, now = job.message.schedule, self._context.now()
         return asking(reply, self._session.parked, job.language, schedule=schedule, now=now)
-
-    async def _settle(self, reply: FinalReply, job: Job | None = None) -> Replied:
-        # A cancelled turn may have left a write behind; its entry belongs before the final one.
-        await self._session.written()
-        delivery = await self._services.journal.ask(settle(self._chat, reply))
-        self._session.parked.note_asked(reply.asked)
-        self._services.noticed(reply.noticed)
-        figures = None if job is None else self._figures(job)
-        return Replied(delivery, reply.messages, reply.text, silent=reply.silent, figures=figures)
 
     async def _begin(self, job: Job) -> str | None:
         """Store the beginning of the turn. If there is nothing to run, return the text of the reply."""
@@ -824,7 +572,7 @@ class Worker:
         # Until the model has answered, a correction or a delayed part lets the turn begin again.
         job.again, job.fixed = job.again and not acted, acted
         if not acted:  # as when it began: `_bring` compares the message with what is stored of it
-            await self._leave_out_last_exchange(job)
+            await self.files.leave_out_last_exchange(job)
         plain = job.message.by_hand and not fetched(job.message.attachments)
         if plain and (answer := answer_in(job.message.text)):
             # The yes still holds for those of the calls that were not made.
@@ -872,316 +620,10 @@ class Worker:
         try:
             await self._services.sandboxes.quiet(self._chat)
         except SandboxError:
-            return await self._remove_sandbox()
-        return None
-
-    async def _remove_sandbox(self) -> SandboxError | None:
-        """Remove the sandbox; return an error if the removal is not confirmed.
-
-        An unconfirmed removal continues in the background; the chat's next sandbox starts after it.
-        """
-        try:
-            await self._services.sandboxes.stop(self._chat)
-        except SandboxError as error:
-            logger.warning("chat %s: %s", self._chat, error)
-            return error
-        return None
-
-    async def _renew(self, job: Job) -> Done:
-        """Begin a new session; the old one stays stored but no longer appears in prompts."""
-        before = self._session.session
-        found = await self._services.journal.ask(find_session(self._chat, before))
-        await self._session.begin_session(forget=False)
-        self._services.fact_extraction.session_ended()
-        job.sealed = True
-        text = session_texts.renewed(job.language, before if found is not None else 0)
-        return Done(await self._settle(FinalReply(job.messages, text), job))
-
-    async def _reopen(self, job: Job) -> Done:
-        """Continue an earlier session, whose number is the job's text. The current one stays stored.
-
-        One transaction stores the change and the reply, so that a kill leaves both or none.
-        """
-        job.sealed = True
-        ask, language, wanted = self._services.journal.ask, job.language, job.message.text.strip()
-        before = await ask(find_session(self._chat, self._session.session))
-        number = int(wanted) if wanted.isdecimal() and len(wanted) < MOST_DIGITS else 0
-        found = await ask(find_session(self._chat, number))
-        if found is not None and not found.current:
-            zone = await self._context.zone(self._chat)
-            left = 0 if before is None else before.number
-            text = session_texts.reopened(language, line_of(found, zone), left)
-            reply = FinalReply(job.messages, job.final_reply(text))
-            due = self._context.now() + self._context.settings.session.ttl_s
-            delivery = await self._session.reopen(number, due, reply)
-            if delivery is not None:
-                self._services.fact_extraction.session_ended()
-                self._measure(job)
-                return Done(Replied(delivery, reply.messages, reply.text, figures=self._figures(job)))
-        text = session_texts.no_session(language, wanted)
-        if found is not None and found.current:
-            text = session_texts.already_current(language, number)
-        return Done(await self._settle(FinalReply(job.messages, job.final_reply(text))))
-
-    async def _compact(self, job: Job) -> Done:
-        """Replace the conversation in prompts by a summary. A `/stop` cancels this, and nothing changes."""
-        job.stage = Text("summarizing the conversation")
-        text = reply_texts.stopped(job.language)
-        with job.scope:
-            await trio.lowlevel.checkpoint()
-            text = await self._compacted(job)
-        job.sealed = True
-        if job.scope.cancelled_caught and job.ended_by == "interrupted":
-            text = reply_texts.lost_command(job.language, "/compact")
-        reply = FinalReply(job.messages, job.final_reply(text), session=self._session.session, nano=job.nano)
-        self._session.nano += job.nano
-        return Done(await self._settle(reply, job))
-
-    async def _compacted(self, job: Job) -> str:
-        language, summarizes = job.language, self._context.sums_up(job.message.model)
-        try:
-            model = self._context.model_of(job.message, language)
-            window = context_of(model, self._context.context_tokens)
-            self._measure(job)
-            sizes = await compact_now(
-                self._session,
-                self._services.journal,
-                model if summarizes else None,
-                prompt_share(window),
-                one_line(job.message.text),
-            )
-        except RumiError as error:
-            return session_texts.not_compacted(language, error_text(language, error))
-        if sizes is None:
-            return session_texts.nothing_to_compact(language)
-        return session_texts.compacted(language, *sizes, summarized=summarizes)
-
-    async def sessions(self, language: Language) -> CommandReply:
-        """Return the list of the chat's sessions, with buttons that reopen the latest ones."""
-        zone = await self._context.zone(self._chat)
-        found = await self._services.journal.ask(list_sessions(self._chat, MOST_LISTED))
-        lines = [line_of(session, zone) for session in found]
-        buttons = [
-            (session_texts.button(language, line), f"/sessions {line.number}")
-            for line in lines
-            if not line.current
-        ]
-        return CommandReply(session_texts.session_list(language, lines), buttons[:MOST_BUTTONS])
-
-    async def context(self, message: Incoming, language: Language) -> str:
-        """Return a table of what fills the context of the next turn."""
-        await trio.lowlevel.checkpoint()
-        try:
-            model = self._context.model_of(message, language)
-        except RumiError as error:
-            return reply_texts.model_failed(language, error_text(language, error))
-        window = context_of(model, self._context.context_tokens)
-        tools = self._all_tools(Job("turn", message, self._context.now(), language))
-        use = context_use(self._session, self._context.instructions, tools, window)
-        cost = amount_text(language, "usd", self._session.nano) if self._session.nano else ""
-        return session_texts.context_table(language, use, window, cost)
-
-    def _all_tools(self, job: Job) -> tuple[Tool, ...]:
-        """Return the tools that a turn of the job's message has."""
-        return self._context.people.tools(job.message, self._tools_for(job))[0]
-
-    def _measure(self, job: Job) -> None:
-        """Estimate the size of the session's next prompt; without a usable model it stays unknown."""
-        with suppress(RumiError):
-            model = self._context.model_of(job.message, job.language)
-            self._context.measure(self._session, self._all_tools(job), model)
-
-    def _figures(self, job: Job) -> SessionFigures | None:
-        """Return what clients show of the session; None for a turn with a session of its own."""
-        if self._session.apart:
-            return None
-        window = 0
-        with suppress(RumiError):
-            model = self._context.model_of(job.message, job.language)
-            window = context_of(model, self._context.context_tokens)
-        return SessionFigures(
-            self._session.session,
-            self._session.tokens,
-            window,
-            self._session.nano,
-            begun=job.begins_session,
-        )
-
-    async def _take_back(self, job: Job) -> Done:
-        """Undo the last turn.
-
-        A `/stop` does not cancel an undo, because an undo is short and half an undo is useless.
-        """
-        job.stage = "taking the last turn back"
-        try:
-            text = await self.undoing.take_back(job.message, job.language)
-        except SandboxError as error:
-            text = gettext(job.language, "❌ Nothing was undone. {why}", why=error_text(job.language, error))
-        job.sealed = True
-        return Done(await self._settle(FinalReply(job.messages, job.final_reply(text))))
-
-    async def _bring_result(self, job: Job) -> Done:
-        """Reply with the result of a task or the text of a schedule, and store this text in the history."""
-        job.sealed = True
-        chat_session = self._session
-        entries = result_entries(job.message)
-        chat_session.remember(*entries)
-        chat_session.tainted |= any(entry.tainted for entry in entries)
-        chat_session.due = self._context.now() + self._context.settings.session.ttl_s
-        notices = dict(self._services.notices(self._chat, job.language))
-        reply = FinalReply(
-            job.messages,
-            "\n\n".join((job.message.text, *notices.values())),
-            session=chat_session.session,
-            entries=entries,
-            due=chat_session.due,
-            noticed=tuple(notices),
-        )
-        said = job.message
-        replied = await self._settle(asking(reply, chat_session.parked, job.language))
-        commands = tuple(button.words for button in said.buttons)
-        return Done(replace(replied, task=said.task, schedule=said.schedule, commands=commands))
-
-    async def _reset(self, job: Job) -> Done:
-        """Remove the sandbox and the history; also the files, if the user asked for that and confirmed it."""
-        takes_files, asked = job.message.text in (FILES, FILES_YES), False
-        question = await self._about_files(job.language) if takes_files else ""
-        there = bool(question)
-        if there and job.message.text == FILES:
-            if (refused := await self._may_remove_files(job, question)) is not None:
-                return refused
-            asked = True
-        job.stage = "resetting"
-        troubles: list[RumiError | None] = [await self._remove_sandbox()]
-        await self._session.begin_session(forget=True, extract_first=self._services.fact_extraction.enabled)
-        await self._services.forget(self._chat)
-        if takes_files:
-            # Only a sandbox that is surely gone cannot write tainted content into the emptied folder.
-            troubles.append(await self._remove_files(nobody_writes=troubles == [None]))
-        files = there and troubles[-1] is None
-        facts = await self._extract_facts(job)
-        job.sealed = True
-        text = reply_texts.reset(job.language, facts=facts, files=files)
-        for trouble in troubles:
-            if trouble is not None:
-                text = reply_texts.not_confirmed(text, error_text(job.language, trouble))
-        text = job.final_reply(text)
-        # A reset that asked a question was published as a turn, so it needs the end of one.
-        finished = TurnFinished("complete", text) if asked else None
-        return Done(await self._settle(FinalReply(job.messages, text)), finished)
-
-    async def _about_files(self, language: Language) -> str:
-        """Return the question whether to delete the chat's files; empty if it has none.
-
-        Of a linked folder, only the changes are the chat's.
-        """
-        if self._services.folders is not None and (at := self._services.folders.linked(self._chat)):
-            try:
-                count = await self._folder.changes()
-            except FolderError as error:
-                logger.warning("chat %s: its changes cannot be read: %s", self._chat, error)
-                return ""
-            folder = folder_texts.folder_name(at.folder)
-            return folder_texts.reset_question(language, count, folder) if count else ""
-        use = await self._services.workspaces.measure(self._chat)
-        if use is None or not use.files:
-            return ""
-        return ngettext(
-            language,
-            "Delete this chat's files as well ({count} file, {size}), besides container and history?",
-            "Delete this chat's files as well ({count} files, {size}), besides container and history?",
-            use.files,
-            size=operation_texts.short_size(use.bytes),
-        )
-
-    async def _may_remove_files(self, job: Job, question: str) -> Done | None:
-        """Ask whether to delete the files. Return None for a yes, otherwise the `Done` of the reset."""
-        return await self._without_yes(
-            job,
-            f"/reset {FILES}",
-            question,
-            lambda answered: reply_texts.nothing_deleted(job.language, answered=answered),
-            reply_texts.lost_command(job.language, f"/reset {FILES}"),
-        )
-
-    async def _without_yes(
-        self, job: Job, command: str, question: str, refused: Callable[[bool], str], lost: str
-    ) -> Done | None:
-        """Ask whether to do what a command asks for. Return None for a yes, otherwise the `Done` of the job.
-
-        The question is published as a turn. `refused` returns the reply if there is no yes; its argument is
-        True if a person has said no. `lost` is the reply if the process ends meanwhile.
-        """
-        asked = ConfirmationAsked(token_hex(8), question)
-        verdict: Verdict = "no"
-        self._publish(job.turn, TurnStarted(command, job.message.id, job.language, job.message.origin))
-        with job.scope:
-            await trio.lowlevel.checkpoint()
-            self._publish(job.turn, asked)
-            try:
-                verdict = await self._confirm(job, asked)
-            finally:
-                self._publish(job.turn, ConfirmationEnded(asked.id, verdict))
-        if verdict == "yes":
-            job.scope = trio.CancelScope()  # a scope cannot be entered twice, and `_extract_facts` needs one
-            return None
-        job.sealed = True
-        reason: Reason = "complete"
-        answer = refused(verdict == "no")
-        if job.scope.cancelled_caught:
-            reason, answer = job.ended_by, reply_texts.stopped(job.language)
-            if job.ended_by == "interrupted":
-                answer = lost
-        answer = job.final_reply(answer)
-        replied = await self._settle(FinalReply(job.messages, answer))
-        return Done(replied, TurnFinished(reason, answer))
-
-    async def _work_on_folder(self, job: Job, kind: Literal["apply", "discard"]) -> Done:
-        """Apply or drop changes to the chat's folder, after a yes. A `/stop` ends only the question."""
-        rest, language = job.message.text, job.language
-        job.stage = Text("looking at the changed files")
-        plan = await self._folder.plan(kind, rest, language)
-        job.stage = ""
-        if isinstance(plan, str):
-            job.sealed = True
-            return Done(await self._settle(FinalReply(job.messages, job.final_reply(plan))))
-        command = f"/{kind} {rest}".strip()
-        lost = folder_texts.interrupted(language, f"/{kind}")
-        refused = await self._without_yes(job, command, plan.question, lambda answered: plan.refused, lost)
-        if refused is not None:
-            return refused
-        job.sealed = True
-        job.stage = Text("changing files")
-        answer = job.final_reply(await plan.carry_out())
-        replied = await self._settle(FinalReply(job.messages, answer))
-        return Done(replied, TurnFinished("complete", answer))
-
-    async def _extract_facts(self, job: Job) -> int:
-        """Return the number of facts extracted from the session that ended, 0 on timeout.
-
-        After a timeout or a `/stop`, the extraction continues in the background.
-        """
-        job.stage = Text("learning from the session")
-        self._services.fact_extraction.session_ended()
-        with job.scope, trio.move_on_after(EXTRACTION_WAIT_S):
-            return await self._services.fact_extraction.extract_now(self._chat)
-        return 0
-
-    async def _remove_files(self, *, nobody_writes: bool) -> RumiError | None:
-        try:
-            await self._services.workspaces.clear(self._chat)
-            if nobody_writes:
-                await self._session.set_files_tainted(False)
-        except RumiError as error:
-            return error
+            return await remove_sandbox(self._services.sandboxes, self._chat)
         return None
 
 
 def _days(since: float, now: float) -> int:
     """Return the number of whole days between two times; 0 if `now` is before."""
     return int(max(0.0, now - since) // DAY_S)
-
-
-def _without_words_of_others(entries: Sequence[HistoryEntry]) -> list[Message]:
-    """Return a session's messages without tainted user messages, which someone other than the user wrote."""
-    return [entry.message for entry in entries if entry.message.role != "user" or not entry.tainted]

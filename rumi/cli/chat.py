@@ -385,7 +385,7 @@ def _deleted(home: "Home") -> "DaemonGone | None":
 
 
 async def _welcome(home: "Home", loaded: "Loaded", request: "OpenRequest", port: "RemoteChat") -> None:
-    """Tell a person what to type, and how to get a real model; a program only the latter."""
+    """Tell a person what to type, and how to get a real model; a program only the last."""
     from rumi.models.settings import missing_key, model_settings_of
     from rumi.platform.config.providers import OFFLINE
 

@@ -149,10 +149,15 @@ class LazyGroup(click.Group):
                     formatter.write_dl(rows)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse `rumi` as `rumi chat`, `rumi -p …` and a prompt as arguments of it, except for completion."""
+        """Parse `rumi` as `rumi chat`, `rumi -p …` and a prompt as arguments of it, except for completion.
+
+        `rumi help COMMAND` is `rumi COMMAND --help`.
+        """
         if ctx.resilient_parsing:
             return super().parse_args(ctx, args)
         at = next((index for index, word in enumerate(args) if word != "--debug"), len(args))
+        if args[at : at + 1] == ["help"] and all(word in COMMANDS for word in args[at + 1 : at + 2]):
+            args = [*args[:at], *args[at + 1 :], "--help"]
         option = at < len(args) and args[at].startswith("-")
         if at == len(args) or (not self._is_own(ctx, args[at]) if option else self._is_prompt(args[at:])):
             args = [*args[:at], "chat", *args[at:]]
@@ -210,16 +215,25 @@ class LazyGroup(click.Group):
             return super().resolve_command(ctx, args)
         if name in OLD_NAMES:
             ctx.meta[OLD_NAME] = name
-        elif near := get_close_matches(name, [*COMMANDS, *OLD_NAMES], n=1):
+        elif near := _nearest(name):
             from rumi.cli.speaking import tr
 
-            meant = OLD_NAMES[near[0]].now if near[0] in OLD_NAMES else near[0]
+            meant = OLD_NAMES[near].now if near in OLD_NAMES else near
             ctx.fail(tr("No such command {name}. Did you mean {meant}?", name=repr(name), meant=repr(meant)))
         else:
             from rumi.cli.speaking import tr
 
             ctx.fail(tr("No such command {name}. To ask it: rumi -p {name}", name=repr(name)))
         return super().resolve_command(ctx, args)
+
+
+def _nearest(name: str) -> str:
+    """Return the command that a misspelled name resembles; empty if there is none.
+
+    The old names and `help` must be more similar: few people mean them, and they resemble many words.
+    """
+    rarer = get_close_matches(name, ["help", *OLD_NAMES], n=1, cutoff=MISSPELLED)
+    return next(iter(rarer or get_close_matches(name, list(COMMANDS), n=1)), "")
 
 
 OLD_NAME: Final = "rumi.old_name"

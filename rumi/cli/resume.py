@@ -19,7 +19,8 @@ def session_of(wanted: str, chat: str | None) -> tuple[str | None, int] | None:
     """Return the chat and the number of the session that `--resume` names or the person chooses.
 
     `chat` is that of `--chat`, if any; a number alone belongs to it. If the result has no chat, it is the one
-    that is opened without `--resume`, such as that of the folder. Return None if the person chooses no session.
+    that is opened without `--resume`, such as that of the folder. Return None if the person chooses no
+    session.
 
     Raises:
         UsageError: the ID is not valid, there is no session, or no person can choose one.

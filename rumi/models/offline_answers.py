@@ -55,8 +55,8 @@ def _help(language: Language) -> str:
         language,
         "I am a demo, not a language model. I understand:\n\n"
         "- commands: `date`, `ls`, `wc -l FILE`; `run CMD` or `$ CMD` for any other\n"
-        "- files: `list files`, `read FILE`, `write FILE: TEXT`, `edit FILE: OLD => NEW`, `look at FILE`, "
-        "`show FILE`\n"
+        "- files: `list files`, `read FILE`, `write FILE: TEXT`, `edit FILE: OLD => NEW`, `delete FILE`, "
+        "`look at FILE`, `show FILE`\n"
         "- the web: `fetch URL`, `search QUERY`, `download URL as FILE`, `research QUESTION`, "
         "`research repo URL: QUESTION`\n"
         "- memory: `remember that I live in Rome`, `remember KEY = VALUE`, `forget KEY`, "
@@ -64,6 +64,7 @@ def _help(language: Language) -> str:
         "- time: `what time is it`, `remind me tomorrow at 9: TEXT`\n"
         "- sums: `12*7+3`, `what is 15% of 80`\n"
         "- more: `use skill NAME: INPUT`, `use tool NAME {JSON}`; several steps are joined by `; then `",
+        JSON="{JSON}",
     )
 
 

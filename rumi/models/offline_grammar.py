@@ -132,6 +132,10 @@ def _read(match: re.Match[str]) -> Mapping[str, str]:
     return {"command": f"cat {_file(match['rest'])}"}
 
 
+def _delete(match: re.Match[str]) -> Mapping[str, str]:
+    return {"command": f"rm {_file(match['rest'])}"}
+
+
 def _look(match: re.Match[str]) -> Mapping[str, str]:
     return {"path": _name(match["rest"])}
 
@@ -204,6 +208,8 @@ _REST: Final = r"(?P<rest>\s*\S.*)"
 _CHANGE: Final = r"(?P<name>[^:]*[^:\s][^:]*): ?(?P<old>.+?) => ?(?P<rest>.*)"
 # A name with spaces needs quotes or an ending: `write me a poem: …` names no file.
 _NAMED: Final = r"(?P<name>\s*(?:[^:\s]+|[\"'“«`][^:]+[\"'”»`]|[^:\n]*[^:\s]\.\w{1,8})\s*): ?(?P<rest>.*)"
+# `delete everything` and `remove the bug` name no file.
+_PATH: Final = r"(?P<rest>(?:[^\s*?\"'“«`]*[./][^\s*?\"'“«`]*\w/?|[\"'“«`][^\n]+[\"'”»`]))\s*"
 _URL: Final = r"\s*(?P<rest><?\S*(?:://|\w\.\w|localhost)\S*)\s*"
 _FACT: Final = r"(?P<name>[^=]*[^=\s][^=]*)=" + _REST
 _CLOCK: Final = r"(?:(?:at|a\s+las?|[àa]s?)\s+\d{1,2}(?::\d\d)?|\d{1,2}:\d\d)(?:\s?[ap]m|\s?hs?)?"
@@ -240,6 +246,9 @@ _PATTERNS: Final[tuple[tuple[str, Language, str, _Arguments], ...]] = (
     (r"read\s" + _REST, "en", "bash", _read),
     (r"le[eé]\s" + _REST, "es", "bash", _read),
     (r"leia\s" + _REST, "pt", "bash", _read),
+    (r"(?:delete|remove)\s" + _PATH, "en", "bash", _delete),
+    (r"(?:borr|elimin)[aá]\s" + _PATH, "es", "bash", _delete),
+    (r"(?:apague|exclua)\s" + _PATH, "pt", "bash", _delete),
     (r"write\s" + _NAMED, "en", "bash", _write),
     (r"escrib[eí]\s" + _NAMED, "es", "bash", _write),
     (r"escreva\s" + _NAMED, "pt", "bash", _write),

@@ -82,11 +82,10 @@ def put_file(
             cannot be written.
     """
     safe = safe_name(name)
-    free_bytes = _free_bytes(counted or workspace, safe, limits)
     try:
         if reuse and (known := _known(workspace, below, safe, source, user)):
             return known
-        free_bytes = _free_bytes(workspace, safe, limits)
+        free_bytes = _free_bytes(counted or workspace, safe, limits)
         with opened(_folder(workspace, below, user)) as folder, _unnamed(folder) as file:
             _fill(file, safe, source, user, min(max_bytes, free_bytes), max_bytes, checkpoint)
             return _give_name(file, folder, safe, limits.workspace_files)

@@ -276,15 +276,15 @@ async def test_a_stop_while_the_reply_is_being_stored_says_that_the_turn_has_end
     autojump_clock: MockClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with waiting(tmp_path) as home:
-        from rumi.chats.worker import Worker
+        from rumi.chats.settling import Settling
 
-        settle = Worker._settle
+        settle = Settling.settle
 
-        async def slowly(self: Worker, request: Any) -> Replied:
+        async def slowly(self: Settling, request: Any, *more: Any) -> Replied:
             await trio.sleep(5)
-            return await settle(self, request)
+            return await settle(self, request, *more)
 
-        monkeypatch.setattr(Worker, "_settle", slowly)
+        monkeypatch.setattr(Settling, "settle", slowly)
         numbers = await home.say("1", "b")
         await trio.sleep(3)
         numbers += await home.say("/stop")

@@ -15,6 +15,8 @@ from rumi.models.model import ToolCall
         ("research", {"question": "Why?", "urls": ["https://x.example/"]}, "research “Why?”", "Why?"),
         ("research_repo", {"uri": "https://x.example/r", "question": "Who?"},
          "research_repo https://x.example/r “Who?”", "Who?"),
+        ("remind", {"at": "tomorrow at 9", "text": "call Ana"}, "remind tomorrow at 9: call Ana", ""),
+        ("remind", {"in_minutes": 20, "text": "tea"}, "remind 20 min: tea", ""),
         ("unknown", {"a": 1}, "unknown {}", ""),
     ],
 )  # fmt: skip

@@ -63,6 +63,7 @@ class Marks:
 
     tainted: bool = True
     files_tainted: bool = False
+    turn: str = ""
 
     async def set_files_tainted(self, tainted: bool) -> None:
         await trio.lowlevel.checkpoint()

@@ -61,7 +61,7 @@ def test_a_text_that_is_no_utf8_is_worked_on_all_the_same(bubblewrap: Program) -
     [
         ("st", {"status"}),
         ("debug sandbox b", {"build"}),
-        ("chats s", {"search", "show", "stop"}),
+        ("chats s", {"search", "sessions", "show", "stop"}),
         ("chat --mo", {"--model"}),
     ],
 )

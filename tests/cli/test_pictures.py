@@ -126,8 +126,8 @@ def test_a_file_that_is_too_large_is_refused_and_nothing_of_it_is_left(
 ) -> None:
     seeing.env |= {"RUMI_MODEL__DEFAULT": "offline", "RUMI_SESSION__FILE_MB": "1"}
     (tmp_path / "large.bin").write_bytes(bytes(9_000_000))
-    refused = seeing.run("chat", "-p", "keep it", "-f", str(tmp_path / "large.bin"), code=1)
-    assert "It is larger than 1 MB." in refused.stderr
+    refused = seeing.run("chat", "-p", "keep it", "-f", str(tmp_path / "large.bin"), code=2)
+    assert "is larger than 1 MB ([session] file_mb)" in refused.stderr
     workspace = seeing.home / "workspace" / "cli"
     assert not workspace.exists() or not list(workspace.iterdir())
 

@@ -2,6 +2,7 @@
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from rumi.cli.group import LazyGroup, group
 
@@ -39,6 +40,9 @@ def test_words_for_the_assistant_are_a_prompt(words: tuple[str, ...]) -> None:
         (("chta", "-p", "what time is it"), "Did you mean 'chat'?"),
         (("memry", "list"), "Did you mean 'memory'?"),
         (("memry", "set", "a", "b"), "Did you mean 'memory'?"),
+        (("hepl",), "Did you mean 'help'?"),
+        (("repaly",), "Did you mean 'debug replay'?"),
+        (("explain",), "To ask it: rumi -p 'explain'"),
         (("hello",), "To ask it: rumi -p 'hello'"),
     ],
 )
@@ -50,3 +54,10 @@ def test_a_misspelled_command_gets_a_suggestion(words: tuple[str, ...], said: st
 def test_a_command_stays_a_command() -> None:
     assert parsed("memory", "list") == ["memory", "list"]
     assert parsed("fetch", "me", "the", "news") == ["fetch", "me", "the", "news"]
+
+
+@pytest.mark.parametrize("words", [(), ("memory",), ("memory", "list")])
+def test_the_word_help_shows_the_help_of_what_follows(words: tuple[str, ...]) -> None:
+    shown = CliRunner().invoke(group, ["help", *words])
+    assert (shown.exit_code, shown.output) == (0, CliRunner().invoke(group, [*words, "--help"]).output)
+    assert parsed("help", "me", "write") == ["chat", "help", "me", "write"]

@@ -171,7 +171,7 @@ async def test_the_first_screen_has_examples_and_the_second_one_sentence(rumi: P
             assert "paste an API key here" in shown
             assert ("what is 15% of 80" in shown) is first
             assert ("https://console.groq.com/keys" in shown) is first
-            assert shown.count("Files: ") == 1
+            assert shown.count("Files: ") == 1  # the line that each start prints
             await window.type("\x04")
             assert await process.wait() == 0
 

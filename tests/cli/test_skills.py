@@ -191,7 +191,7 @@ def test_the_code_of_a_skill_finds_the_folder_of_a_new_chat_and_commands_see_its
     write_skill(program.home / "skills", "keep", code=textwrap.dedent(code), more="own_result: parts")
     said = program.run("chat", "--chat", "new", "-p", "use skill keep: x; then run cat kept.txt").stdout
     assert "The skill keep has run:\ndone" in said
-    assert "output:\nkept" in said
+    assert "```\nkept\n```" in said
 
 
 def test_the_help_fits_eighty_columns(rumi: Program) -> None:

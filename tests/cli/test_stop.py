@@ -30,7 +30,7 @@ def test_an_unknown_chat_is_not_stopped_and_not_made(bubblewrap: Program, runs: 
 def test_stopping_all_without_a_process_pauses_schedules_and_stops_tasks(bubblewrap: Program) -> None:
     bubblewrap.run("schedule", "add", "tomorrow 09:00", "call the dentist", "--zone", "UTC")
     bubblewrap.end()
-    wait_for(lambda: not bubblewrap.run("stop", "cli").stderr)
+    wait_for(lambda: not bubblewrap.run("chats", "stop", "cli").stderr)
     with closing(sqlite3.connect(bubblewrap.home / "state.db")) as db, db:
         db.execute(
             "INSERT INTO tasks (kind, owner, question, chat, options, language, model, state, created,"

@@ -312,6 +312,10 @@ async def test_one_step_that_is_not_understood_and_nothing_is_done() -> None:
         ("date", "bash", {"command": "date"}),
         ("Ls", "bash", {"command": "ls"}),
         ("rm a.txt", "bash", {"command": "rm a.txt"}),
+        ("delete notes/a.txt", "bash", {"command": "rm notes/a.txt"}),
+        ("borra «mis notas.md»", "bash", {"command": "rm 'mis notas.md'"}),
+        ("elimina a.txt", "bash", {"command": "rm a.txt"}),
+        ("apague a.txt", "bash", {"command": "rm a.txt"}),
         ("cat notes", "bash", {"command": "cat notes"}),
         ("wc -l x", "bash", {"command": "wc -l x"}),
         ("sort names.txt | uniq -c", "bash", {"command": "sort names.txt | uniq -c"}),
@@ -337,9 +341,10 @@ async def test_plain_sentences_and_commands_become_calls(
     rm old notes|mv to Spain|find hotels in Madrid|date prisa|id a casa|sed tengo|cal quemada|find Waldo
     free beer|file my taxes|sleep well|date?|head to Madrid|write me a poem: about cats|fetch me a coffee
     remind me to call Ana|remember my birthday|remember to buy bread|forget|sum it up|nice to meet you
-    time do coração|tail|80 + 15%|2026-12-01|555-1234|9^9^9|what is love|what is 5""".replace(
-        "\n", "|"
-    ).split("|"),
+    time do coração|tail|80 + 15%|2026-12-01|555-1234|9^9^9|what is love|what is 5
+    delete everything|remove the bug|delete my notes.|borra todo|delete *.txt""".replace("\n", "|").split(
+        "|"
+    ),
 )
 async def test_prose_never_runs_and_gets_no_wrong_answer(text: str) -> None:
     calls, reply = await work(text.strip())
@@ -374,12 +379,19 @@ async def test_sums_and_small_talk_need_no_tool(text: str, language: str, shown:
 
 
 @pytest.mark.parametrize(
-    "text", ["what can you do?", "help", "¿Qué puedes hacer?", "ayuda", "o que você pode fazer"]
+    ("text", "command", "skill"),
+    [
+        ("what can you do?", "`$ CMD`", "skill NAME"),
+        ("help", "`$ CMD`", "skill NAME"),
+        ("¿Qué puedes hacer?", "`$ COMANDO`", "skill NOMBRE"),
+        ("ayuda", "`$ COMANDO`", "skill NOMBRE"),
+        ("o que você pode fazer", "`$ COMANDO`", "skill NOME"),
+    ],
 )
-async def test_help_lists_what_it_understands(text: str) -> None:
+async def test_help_lists_what_it_understands(text: str, command: str, skill: str) -> None:
     _, reply = await work(text)
-    assert "`$ CMD`" in reply.text
-    assert "skill NAME" in reply.text
+    assert command in reply.text
+    assert skill in reply.text
 
 
 @pytest.mark.parametrize("text", ["what time is it", "What's the date?", "¿qué hora es?", "que horas são"])

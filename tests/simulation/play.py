@@ -6,7 +6,7 @@ import os
 import sqlite3
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import lru_cache, partial
 from pathlib import Path
 from random import Random
@@ -21,7 +21,7 @@ from rumi.channels.telegram import channel
 from rumi.channels.telegram.receiving.poller import Poller
 from rumi.channels.telegram.sending import delivery, sender
 from rumi.channels.telegram.sending.limits import SendLimits
-from rumi.chats import asking, dispatcher, services, worker
+from rumi.chats import asking, confirming, dispatcher, services, worker
 from rumi.chats import chat as chat_module
 from rumi.chats.commands import ChatCommand, UnknownCommand, parse_chat_command
 from rumi.models.limits import CallLimits
@@ -110,11 +110,7 @@ def simulated(world: World) -> Iterator[None]:
         patch.object(CallLimits, "pump", waits_when_few(world)),
         patch.object(SendLimits, "turn", waits_for_turn(world)),
         patch.object(gate, "token_hex", named if gate.token_hex is token_hex else gate.token_hex),
-        patch.object(worker, "token_hex", named),
-        patch.object(asking, "token_hex", named),
-        patch.object(services, "token_hex", named),
-        patch.object(clock, "token_hex", named),
-        patch.object(firing, "token_hex", named),
+        ExitStack() as names_of_questions,
         patch.object(channel, "Random", seeded),
         patch.object(sender, "Random", seeded),
         patch.object(chat_module, "parse_chat_command", judge),
@@ -124,6 +120,8 @@ def simulated(world: World) -> Iterator[None]:
         patch.object(trio.to_thread, "run_sync", no_threads),
         patch.object(sqlite3, "connect", partial(sqlite3.connect, factory=on_the_disk_of(world))),
     ):
+        for module in (worker, confirming, asking, services, clock, firing):
+            names_of_questions.enter_context(patch.object(module, "token_hex", named))
         yield
 
 

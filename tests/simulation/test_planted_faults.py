@@ -42,6 +42,7 @@ from rumi.chats.jobs import Job, JobQueue
 from rumi.chats.people.people import People, Principal
 from rumi.chats.publishing import Cursor
 from rumi.chats.session import ChatSession
+from rumi.chats.settling import Settling
 from rumi.chats.worker import Worker
 from rumi.errors import NotTaken
 from rumi.models import limits
@@ -142,13 +143,13 @@ def tells_strangers_each_time(patch: pytest.MonkeyPatch) -> None:
 
 
 def tells_before_it_is_committed(patch: pytest.MonkeyPatch) -> None:
-    settle = Worker._settle
+    settle = Settling.settle
 
-    async def told_first(self: Worker, request: Any) -> Replied:
+    async def told_first(self: Settling, request: Any, *more: Any) -> Replied:
         self._services.publisher.reply(self._chat, "", Replied(0, request.messages, request.text))
-        return await settle(self, request)
+        return await settle(self, request, *more)
 
-    patch.setattr(Worker, "_settle", told_first)
+    patch.setattr(Settling, "settle", told_first)
 
 
 def works_twice(patch: pytest.MonkeyPatch) -> None:

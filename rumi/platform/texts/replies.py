@@ -170,11 +170,6 @@ def restarted(language: Language, message: str) -> str:
     )
 
 
-def command_failed(language: Language, why: str) -> str:
-    """Say that a command that the user typed failed or was not run."""
-    return f"❌ {why}"
-
-
 def restarted_in_call(language: Language, message: str, call: str) -> str:
     """Say that a restart interrupted a turn within a call that may have taken effect."""
     in_call = gettext(

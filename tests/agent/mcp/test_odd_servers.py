@@ -162,7 +162,7 @@ def test_a_thousand_lines_of_noise_are_skipped_and_one_more_is_too_many() -> Non
         heard(lines, '{"jsonrpc":"2.0","method":"notifications/message"}')
     for _ in range(MOST_NOISE):
         heard(lines, "[noise")
-    with pytest.raises(McpError, match="lines that are no messages"):
+    with pytest.raises(McpError, match="lines that are not messages"):
         heard(lines, "noise")
 
 

@@ -76,12 +76,13 @@ async def play(
     sheet: Sheet | None = None,
     chat: ScriptedChat | None = None,
     at: Sequence[tuple[float, int]] = (),
+    brief: bool = False,
 ) -> Sheet:
     sheet = sheet or Sheet()
     chat = chat or ScriptedChat({"hi": steps})
     async with trio.open_nursery() as nursery:
         chat.nursery = nursery
-        view = LiveView(sheet, Painter({"TERM": "dumb"}), READER)
+        view = LiveView(sheet, Painter({"TERM": "dumb"}), READER, brief=lambda: brief)
         nursery.start_soon(view.run)
         await once(
             TerminalSession(chat, view, READER, yes=True, alone=True), "hi", signals(*at), reader=READER
@@ -155,6 +156,12 @@ async def test_tool_calls_show_outcome_and_the_first_and_last_lines(autojump_clo
         "",
         "Twenty files.",
     ]
+
+
+async def test_an_answer_that_repeats_an_output_shows_it_once(autojump_clock: MockClock) -> None:
+    steps = [*tool("ls", "notes.md"), Thinking(2), *words("notes.md"), finish("notes.md")]
+    assert sum("notes.md" in line for line in (await play(*steps, brief=True)).printed) == 1
+    assert sum("notes.md" in line for line in (await play(*steps)).printed) == 2
 
 
 async def test_a_changed_file_is_shown_as_a_diff_in_colours(autojump_clock: MockClock) -> None:

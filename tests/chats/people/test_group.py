@@ -122,14 +122,15 @@ async def test_a_guest_who_tries_every_command_is_refused(tmp_path: Path, autoju
             assert told.startswith(("🔒", "❌", "⛔")), (command, told)
         assert not home.tasks.open_tasks()
         assert await home.schedules.listed(None) == ()
-        shown = await say(home, GUS, "/help")
+        shown = await say(home, GUS, "/help all")
         assert "`/stop`" in shown
-        assert "`/whoami`" in shown
+        everything = await say(home, GUS, "/help all")
+        assert "`/whoami`" in everything
         for hidden in ("/research", "/bot", "/remind", "/yes", "/share", "/reset", "/skills"):
-            assert f"`{hidden}`" not in shown
-        assert "`/reset`" in await say(home, GUS, "/help", f"tg{GUS}")
+            assert f"`{hidden}`" not in shown + everything
+        assert "`/reset`" in await say(home, GUS, "/help all", f"tg{GUS}")
         assert "Session reset" in await say(home, GUS, "/reset", f"tg{GUS}")
-        assert "`/research`" in await say(home, BOB, "/help")
+        assert "`/research`" in await say(home, BOB, "/help all")
 
 
 async def test_words_that_a_guest_forwards_from_an_admin_have_a_guests_rights(

@@ -203,7 +203,7 @@ def ole(stream: str) -> bytes:
         ),
         (zipped({"word/document.xml": "no XML"}), "broken"),
         (zipped({"word/styles.xml": "<styles/>"}), "broken"),
-        (b"\0\1\2\3", "no format that Rumi reads"),
+        (b"\0\1\2\3", "does not read files of this format"),
     ],
 )
 def test_a_file_that_cannot_be_read_says_why(body: bytes, why: str) -> None:
