@@ -157,7 +157,7 @@ def command(
         raise UsageError("--resume and --new exclude each other.", "Leave one of them out.")
     session = 0
     if resume is not None:
-        found = session_of(resume, chat_id, DEFAULT_CHAT)
+        found = session_of(resume, chat_id)
         if found is None:
             return
         chat_id, session = found
@@ -166,7 +166,7 @@ def command(
         prompt = os.fsencode(prompt).decode("utf-8", "replace")
     options: dict[str, Any] = {"prompt": prompt, "json": as_json, "yes": yes, "files": files}
     options["extract"] = extract
-    apart = prompt is not None and chat_id is None and not going_on and not new
+    apart = prompt is not None and chat_id is None and not (going_on or new or session)
     person = prompt is None and not as_json and os.isatty(0) and os.isatty(1)
 
     def place(home: "Home", loaded: "Loaded") -> "tuple[str, Path | None]":
@@ -237,6 +237,7 @@ async def _chat(begun: Launch, new: bool, session: int, apart: bool, options: di
     from rumi.channels.terminal.options import FileLimits, ModelName, TerminalOptions
     from rumi.channels.terminal.run import run_terminal
     from rumi.cli.control import wait_for_daemon_exit
+    from rumi.cli.folder import changed_files
     from rumi.cli.model_keys import PastedKeyStore
     from rumi.models.settings import lacks_key, model_settings_of, models_to_choose
     from rumi.platform.caller import TERMINAL
@@ -288,6 +289,7 @@ async def _chat(begun: Launch, new: bool, session: int, apart: bool, options: di
             notify_s=terminal_section.notify_s,
             models=tuple(ModelName(name, said) for name, said in models_to_choose(model_settings).items()),
             key_adopter=keys,
+            changed=partial(changed_files, begun.chat) if port.linked else None,
             **options,
         )
         try:
@@ -310,8 +312,6 @@ async def _chat(begun: Launch, new: bool, session: int, apart: bool, options: di
                     break
                 if not talks:
                     _introduce(begun, port, home.lock_holder())
-                    if person:
-                        _say_where(begun, port)
                 service = port.service
                 chat.connect(
                     port,
@@ -320,6 +320,8 @@ async def _chat(begun: Launch, new: bool, session: int, apart: bool, options: di
                 if not talks:
                     talks, request = True, replace(request, new=False, resume=0)
                     await _welcome(home, loaded, request, port)
+                    if person:
+                        _say_where(begun, port)
                     nursery.start_soon(talk, port)
                 waits = (port.ended, chat.left.wait)
                 await _first(*waits, *((keys.adopted.wait,) if keys is not None else ()))

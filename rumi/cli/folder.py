@@ -1,6 +1,7 @@
 """Where a chat of the terminal works: on the folder that it was started in, or on files of its own."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -102,6 +103,24 @@ def _is_below(folder: Path, top: Path) -> bool:
 
 def _user_folder() -> Path:
     return Path(os.path.realpath(os.path.expanduser("~")))
+
+
+def changed_files(chat: str) -> list[str]:
+    """Return the names of the files that a chat of the daemon has changed in its folder; none on an error."""
+    import trio
+
+    from rumi.cli.asking import ask
+    from rumi.errors import RumiError
+
+    async def no_daemon(home: "Home", request: Mapping[str, object]) -> object:
+        await trio.lowlevel.checkpoint()
+        return {"files": []}
+
+    try:
+        found = ask("chats", "diff", no_daemon, chat=chat, files=[])
+    except RumiError:  # completion cannot show an error
+        return []
+    return [one["path"] for one in found["files"]]
 
 
 def _ask(folder: Path, home: "Home") -> Literal["here", "own"]:

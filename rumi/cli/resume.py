@@ -7,6 +7,7 @@ from typing import Any, Final
 from rumi.cli.asking import ask
 from rumi.cli.speaking import reader, tr
 from rumi.errors import UsageError
+from rumi.platform.chat_ids import DEFAULT_CHAT
 
 CHOOSE: Final = "?"
 """The value of `--resume` without an ID."""
@@ -14,11 +15,12 @@ CHOOSE: Final = "?"
 _ID: Final = re.compile(r"(?:([A-Za-z0-9_-]{1,64}):)?([1-9][0-9]{0,8})")
 
 
-def session_of(wanted: str, chat: str | None, default: str) -> tuple[str, int] | None:
+def session_of(wanted: str, chat: str | None) -> tuple[str | None, int] | None:
     """Return the chat and the number of the session that `--resume` names or the person chooses.
 
-    `chat` is that of `--chat`, if any; a number alone belongs to it, or to the chat `default`. Return None if
-    the person chooses no session.
+    `chat` is that of `--chat`, if any; a number alone belongs to it. If the result has no chat, it is the one
+    that is opened without `--resume`, such as that of the folder. Return None if the person chooses no
+    session.
 
     Raises:
         UsageError: the ID is not valid, there is no session, or no person can choose one.
@@ -31,9 +33,9 @@ def session_of(wanted: str, chat: str | None, default: str) -> tuple[str, int] |
             "{wanted} is not a session.",
             "Write its number, or CHAT:NUMBER. List them with: rumi chats sessions {chat}",
             wanted=repr(wanted),
-            chat=chat or default,
+            chat=chat or DEFAULT_CHAT,
         )
-    return found[1] or chat or default, int(found[2])
+    return found[1] or chat, int(found[2])
 
 
 def stored_sessions(chat: str | None) -> list[dict[str, Any]]:

@@ -42,7 +42,11 @@ async def test_a_person_is_asked_once_and_nothing_changes_before_apply(
         await person.pty.see("Ctrl-D leaves")
         await say(person, "write new.txt: hello", WAITS)
         assert not (garden / "new.txt").exists()
-        await say(person, "/diff", "+hello")
+        await person.pty.type("/diff n")
+        await person.pty.until(lambda: any(line.strip() == "new.txt" for line in person.pty.shown))
+        await person.pty.type("\t")
+        await person.pty.see("› /diff new.txt")
+        await say(person, "", "+hello")
         await say(person, "/apply", "Apply this change to ", "(yes/no) ›")
         await say(person, "yes", "✅ 1 file changed in ")
         assert (garden / "new.txt").read_text() == "hello"
@@ -77,6 +81,14 @@ def test_without_a_person_nothing_is_asked_and_the_flags_decide(bubblewrap: Prog
     assert [event["event"] for event in events] == ["turn_started", "confirm", "turn_finished"]
     assert (garden / "a.txt").read_text() == "hi"
     assert "exclude each other" in bubblewrap.run("--here", "--own", folder=garden, code=2).stderr
+    for text in ("first", "second"):
+        bubblewrap.run("--here", "--new", "-p", text, folder=garden)
+    chats = json.loads(bubblewrap.run("chats", "list", "--json").stdout)
+    of_folder = next(one["chat"] for one in chats if one["chat"] != "cli")
+    sessions = json.loads(bubblewrap.run("chats", "sessions", of_folder, "--json").stdout)
+    first = next(str(one["number"]) for one in sessions if one["text"] == "first")
+    bubblewrap.run("--here", "--resume", first, "-p", "again", folder=garden)
+    assert f"{first}* " in bubblewrap.run("chats", "sessions", of_folder).stdout
     (bubblewrap.home / "config.toml").write_text('[terminal]\nworkspace = "here"\napply = "auto"\n')
     done = bubblewrap.run("-p", "write b.txt: hi", folder=garden)
     assert f"1 file changed in {garden}: b.txt" in done.stderr

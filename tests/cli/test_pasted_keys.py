@@ -27,7 +27,13 @@ async def chatting(rumi: Program, *words: str, term: str = "xterm") -> AsyncIter
     async with terminal(100, 50) as window:
         end = window.slave
         process = await trio.lowlevel.open_process(
-            [RUMI, *words], env=environment, stdin=end, stdout=end, stderr=end, start_new_session=True
+            [RUMI, *words],
+            env=environment,
+            stdin=end,
+            stdout=end,
+            stderr=end,
+            cwd=rumi.home.parent,  # no project, in which the chat would ask first
+            start_new_session=True,
         )
         await window.see("›")
         yield window

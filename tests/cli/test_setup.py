@@ -162,6 +162,7 @@ async def test_the_first_screen_has_examples_and_the_second_one_sentence(rumi: P
                 stdin=end,
                 stdout=end,
                 stderr=end,
+                cwd=rumi.home.parent,  # no project, in which the chat would ask first
                 start_new_session=True,
             )
             await window.see("›")

@@ -32,6 +32,11 @@ class GrowingAnswer:
         """Return True if the current piece has no text yet."""
         return not self._raw
 
+    @property
+    def unfinished(self) -> str:
+        """Return the block that may still change."""
+        return "\n".join(self._lines())
+
     def end(self, rows: int, width: int) -> str:
         """Return the last lines of the unfinished block, enough to fill `rows` screen lines of `width` cells.
 

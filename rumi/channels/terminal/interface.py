@@ -1,27 +1,17 @@
 """The prompt_toolkit layout: live region, input line, completion, key bindings, and the status bar."""
 
-import os
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.completion import (
-    CompleteEvent,
-    Completer,
-    Completion,
-    ThreadedCompleter,
-    merge_completers,
-)
+from prompt_toolkit.completion import ThreadedCompleter, merge_completers
 from prompt_toolkit.document import Document
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition, has_completions, has_focus, vi_insert_mode, vi_navigation_mode
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples
-from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.key_binding.vi_state import InputMode
 from prompt_toolkit.keys import Keys
@@ -38,11 +28,12 @@ from prompt_toolkit.layout import (
 from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.layout.menus import CompletionsMenu
 from prompt_toolkit.styles import DynamicStyle, Style
-from typing_extensions import override
 
-from rumi.channels.terminal.options import ModelName, TerminalOptions
+from rumi.channels.terminal.completion import CommandCompleter
+from rumi.channels.terminal.history import open_history
+from rumi.channels.terminal.options import TerminalOptions
 from rumi.channels.terminal.status_bar import MODE, BarPart, cut, fitted
-from rumi.channels.terminal.words import Reader, commands, keys_of
+from rumi.channels.terminal.words import Reader, keys_of
 from rumi.platform.config.providers import pasted_secret
 from rumi.texts import gettext
 
@@ -51,8 +42,6 @@ if TYPE_CHECKING:
     from rumi.channels.terminal.picker import Picker, Picking
 
 _MAX_INPUT_ROWS = 10
-
-_MODEL = "/model "
 
 _ESCAPE_S = 0.1
 """How long Esc waits for a key: together they are Alt and that key. Terminals send both at once."""
@@ -114,54 +103,6 @@ class End:
 
 
 Typed: TypeAlias = Line | Interrupt | End | Said | Unfold
-
-
-class CommandCompleter(Completer):
-    """Completes chat commands and names of models, but only at the beginning of a one-line message."""
-
-    def __init__(self, reader: Reader, models: Sequence[ModelName] = ()) -> None:
-        self._reader = reader
-        self._models = models
-
-    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        """Yield the commands that begin with the text before the cursor."""
-        before = document.text_before_cursor
-        if not before.startswith("/") or "\n" in document.text:
-            return
-        for command, meaning in commands(self._reader.language):
-            if command.startswith(before.lower()) and command != before:
-                yield Completion(command, start_position=-len(before), display_meta=meaning)
-        if before.lower().startswith(_MODEL) and self._models:
-            from rumi.channels.terminal.choices import matches
-
-            typed = before[len(_MODEL) :]
-            for place in matches(typed.casefold(), [model.name.casefold() for model in self._models]):
-                model = self._models[place]
-                if model.name != typed:
-                    yield Completion(model.name, start_position=-len(typed), display_meta=model.detail)
-
-
-def open_history(path: Path | None) -> History:
-    """Return the input history, stored in a file that only its owner can read.
-
-    If the file cannot be used, the history exists only in memory.
-    """
-    if path is None:
-        return InMemoryHistory()
-    try:
-        os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
-    except OSError:
-        return InMemoryHistory()
-    return _History(str(path))
-
-
-class _History(FileHistory):
-    """Input history in a file. A line that cannot be written, for example on a full disk, is dropped."""
-
-    @override
-    def store_string(self, string: str) -> None:
-        with suppress(OSError):
-            super().store_string(string)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +176,7 @@ class Interface:
     def application(self) -> Application[None]:
         """Return a new prompt_toolkit application, for one run."""
         # Imported here, so that the window opens before what it needs only for the first key.
+        from rumi.channels.terminal.changes import ChangeCompleter
         from rumi.channels.terminal.paths import PathCompleter
 
         self.buffer = buffer = Buffer(
@@ -244,6 +186,7 @@ class Interface:
                 [
                     CommandCompleter(self._reader, self._options.models),
                     ThreadedCompleter(PathCompleter()),
+                    ThreadedCompleter(ChangeCompleter(self._options.changed)),
                 ]
             ),
             complete_while_typing=True,
@@ -320,6 +263,11 @@ class Interface:
         self._picker = self._picker or Picker(self._reader)
         self._picker.open(picking)
 
+    def offer(self, text: str) -> None:
+        """Put a text into the input line, unless there is one already."""
+        if not self.buffer.text:
+            self.buffer.document = Document(self._fold(text))
+
     def close_picker(self) -> None:
         """Close an open picker without a choice."""
         if self._picker is not None:
@@ -377,7 +325,7 @@ class Interface:
             if text:
                 if [*buffer.history.get_strings()][-1:] != [text] and not pasted_secret(text):
                     buffer.history.append_string(text)
-                self._last_sent = text
+                self._last_sent = "" if pasted_secret(text) else text
                 self._post(Line(text))
             self._pasted = None
             buffer.reset()

@@ -1,5 +1,6 @@
 """Options of a terminal chat."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, Protocol
@@ -53,7 +54,8 @@ class TerminalOptions:
     an existing folder. `engine` is the name of the sandbox engine, only for display. `editing` is `keys`
     of `[terminal]` in the configuration; `theme`, `notify` and `notify_s` are named as there.
     `models` are the models to choose from. `key_adopter` takes API keys that a person pastes; None if pasted
-    keys are only refused.
+    keys are only refused. `changed` returns the names of the files that the chat has changed in its folder,
+    for completion: it may take long, and is None if the chat works on no folder.
     """
 
     prompt: str | None = None
@@ -73,3 +75,4 @@ class TerminalOptions:
     notify_s: float = 10
     models: tuple[ModelName, ...] = ()
     key_adopter: KeyAdopter | None = None
+    changed: Callable[[], Sequence[str]] | None = None

@@ -114,8 +114,8 @@ def _read(path: Path) -> str | None:
 
 async def page_text(text: str, child: Child) -> bool:
     """Show a text in the person's pager; return False if there is none."""
-    # As git: less shows colours, and a person's own settings count.
-    environment = {"LESS": "-R", "LV": "-c", **os.environ}
+    # As git: less shows colours, and a person's own settings count. The text is UTF-8 in every locale.
+    environment = {"LESS": "-R", "LV": "-c", "LESSCHARSET": "utf-8", **os.environ}
     with tempfile.TemporaryFile() as file:
         file.write(text.encode("utf-8", "replace"))
         for pager in dict.fromkeys((pager_of(os.environ), "less", "more")):

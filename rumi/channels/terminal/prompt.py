@@ -18,9 +18,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import trio
 from prompt_toolkit.application import Application, create_app_session, in_terminal
-from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.data_structures import Size
-from prompt_toolkit.document import Document
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 
@@ -38,8 +36,8 @@ _CLOSING_S = 2.0
 """Maximum time for the thread to restore the terminal and end, in seconds."""
 
 _ANSWER_S = 0.3
-"""Maximum time from the start until the terminal has answered what it is, in seconds. An answer that comes
-after the end would appear in the shell."""
+"""Maximum time for the terminal to answer what it is, in seconds. An answer that comes after the end would
+appear in the shell, and in an editor as text."""
 
 
 @dataclass(slots=True, eq=False)
@@ -72,6 +70,7 @@ class _Thread:
     post: Callable[[Typed], None]
     token: trio.lowlevel.TrioToken
     extended: bool = False
+    asked_at: float = 0.0
     answered: asyncio.Event = field(default_factory=asyncio.Event)
 
     def resolve(self, request: _Request, value: str | None) -> None:
@@ -106,7 +105,7 @@ class PromptScreen:
         self._sequences = ""
         self._open: set[_Request] = set()  # the requests that are shown; only of the thread
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._buffer: Buffer | None = None
+        self._interface: Interface | None = None
         self._wake: asyncio.Event | None = None
         self._closing: asyncio.Event | None = None
         self._keyboard: Keyboard | None = None
@@ -274,13 +273,9 @@ class PromptScreen:
     def offer(self, text: str) -> None:
         """Put a text into the input line, so that the person can change it, unless there is one already."""
 
-        def put() -> None:
-            if self._buffer is not None and not self._buffer.text:
-                self._buffer.document = Document(text)
-
-        if self._loop is not None:
+        if self._loop is not None and self._interface is not None:
             with suppress(RuntimeError):  # the loop has just been closed
-                self._loop.call_soon_threadsafe(put)
+                self._loop.call_soon_threadsafe(self._interface.offer, text)
 
     def _poke(self) -> None:
         if self._loop is not None and self._wake is not None:
@@ -341,7 +336,7 @@ class PromptScreen:
                     interface.light = self.light
                     app = interface.application()
                     thread = _Thread(app, interface, keyboard, post, token)
-                    self._buffer = interface.buffer
+                    self._interface = interface
 
                     def started() -> None:
                         self._loop = asyncio.get_running_loop()
@@ -373,11 +368,19 @@ class PromptScreen:
         """Switch on the terminal's reports. They come at any time, and no task waits for them."""
         from rumi.channels.terminal.keyboard import EXTENDED, asking
 
+        thread.answered.clear()
+        thread.asked_at = time.monotonic()
         output = thread.app.output
         output.write_raw(asking(os.environ, background=self._options.theme == "auto"))
         if thread.extended:
             output.write_raw(EXTENDED)
         output.flush()
+
+    async def _answers(self, thread: _Thread) -> None:
+        """Wait for the terminal's answers: whatever gets the terminal next would take them for keys."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(thread.asked_at + _ANSWER_S - time.monotonic()):
+                await thread.answered.wait()
 
     def _reset(self, thread: _Thread) -> None:
         """Take back what `_ask` has switched on."""
@@ -389,7 +392,7 @@ class PromptScreen:
     async def _keep_drawing(self, thread: _Thread) -> None:
         assert self._wake is not None
         assert self._closing is not None
-        app, interface, asked_at = thread.app, thread.interface, time.monotonic()
+        app, interface = thread.app, thread.interface
         ended = False
         # Only now: this task runs when the terminal is in raw mode, and does not show its own answers.
         self._ask(thread)
@@ -427,9 +430,7 @@ class PromptScreen:
             for request in requests:
                 request.run(thread, request)
         interface.close_picker()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(asked_at + _ANSWER_S - time.monotonic()):
-                await thread.answered.wait()
+        await self._answers(thread)
         interface.live = []
         if not app.is_done:
             app.exit()
@@ -466,6 +467,7 @@ class PromptScreen:
         """Run `body` while the terminal has its original modes. Queued lines are drawn afterwards."""
         assert self._wake is not None
         try:
+            await self._answers(thread)
             async with in_terminal():
                 self._reset(thread)
                 termios.tcsetattr(self._streams.input.fd, termios.TCSANOW, self._before)

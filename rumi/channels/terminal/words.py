@@ -81,7 +81,7 @@ def keys_of(language: Language, vi: bool) -> list[tuple[str, str]]:
         ("Ctrl-R, /" if vi else "Ctrl-R", Text("search in earlier messages")),
         ("Ctrl-G, Ctrl-X Ctrl-E", Text("edit the message in your editor")),
         ("Ctrl-O", Text("show long outputs whole")),
-        ("Tab", Text("complete a command")),
+        ("Tab", Text("complete commands and file names")),
         ("Ctrl-Z", Text("suspend; fg continues")),
         ("Ctrl-D", Text("leave")),
         *([("Esc", Text("normal mode"))] if vi else []),

@@ -1,8 +1,10 @@
 """The keys of the input line on a pseudo-terminal, in real time because prompt_toolkit keeps its own."""
 
 import os
+import select
 import signal
 import time
+import tty
 from pathlib import Path
 from typing import Literal
 
@@ -58,7 +60,7 @@ async def gone(window: Terminal, text: str) -> None:
 
 
 def chat() -> ScriptedChat:
-    return ScriptedChat(commands={"first words": "ok 1", "second": "ok 2"})
+    return ScriptedChat({"first words": answering("ok 1"), "second": answering("ok 2")})
 
 
 async def say_two(talk: Session) -> None:
@@ -315,6 +317,45 @@ async def test_answers_of_the_terminal_are_never_typed() -> None:
         await talk.window.see("› abc")
         await talk.window.type(CTRL_C + "go" + ENTER)
         await talk.window.until(lambda: b"\x1b[34mcode" in talk.window.raw)  # blue on white
+
+
+async def test_answers_that_come_after_an_editor_do_not_reach_the_shell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VISUAL", script(tmp_path, "editor", "exit 0"))
+    async with session(ScriptedChat()) as talk:
+        await talk.window.type("\x1b[?62c")
+        await talk.window.type(CTRL_G)
+        await talk.window.until(lambda: talk.window.raw.count(b"\x1b[c") == 2)
+        await talk.window.type(CTRL_D)
+        await trio.sleep(0.05)  # a slow connection
+        await talk.window.type("\x1b[?0u\x1b[?62c")
+        await talk.end()
+        tty.setcbreak(talk.window.slave)
+        assert not select.select([talk.window.slave], [], [], 0)[0]
+
+
+async def test_a_long_paste_that_the_chat_did_not_take_comes_back_folded() -> None:
+    pasted = "\n".join(map(str, range(40)))
+    async with session(ScriptedChat({"go": [Thinking(1), 60.0]})) as talk:
+        await talk.window.type("go" + ENTER)
+        await talk.window.see("thinking")
+        await talk.window.type(PASTE + pasted + PASTED + ENTER)
+        await talk.window.until(lambda: talk.chat.texts == ["go", pasted])
+        await talk.window.see("› [#1: 40 lines pasted]")
+        await talk.window.type("!" + ENTER)
+        await talk.window.until(lambda: talk.chat.texts[2:] == [f"{pasted}!"])
+
+
+async def test_esc_twice_does_not_show_a_pasted_key_again() -> None:
+    async with session(chat()) as talk:
+        await say_two(talk)
+        await talk.window.type("sk-ant-api03-" + "aB1c" * 20 + ENTER)
+        await talk.window.see("sk-a…")
+        await talk.window.type(ESC + ESC)
+        await talk.window.see(gettext("en", ENTERED))
+        await talk.window.see("› second")
+        assert "aB1caB1c" not in "\n".join(talk.window.shown)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
+from rumi.channels.terminal.changes import ChangeCompleter
 from rumi.channels.terminal.paths import MOST_OFFERED, PathCompleter, pasted
 
 
@@ -68,3 +69,31 @@ def test_a_pasted_path_is_a_mention_and_other_texts_stay(folder: Path) -> None:
     assert pasted(drop, Document("see ")) == "@a.txt "
     assert pasted(drop, Document("!cat ")) == drop
     assert pasted("two\r\nlines\r", Document("")) == "two\nlines\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("/diff ", ["/diff a.py", "/diff 'b c.txt'", "/diff lib/a.py"]),
+        ("/apply A", ["/apply a.py", "/apply lib/a.py"]),
+        ("/discard a.py ", ["/discard a.py 'b c.txt'", "/discard a.py lib/a.py"]),
+        ("/diff 'b c", ["/diff 'b c.txt'"]),
+        ("/diff zzz", []),
+        ("/diff", []),
+        ("/diff\nx", []),
+        ("see a", []),
+    ],
+)
+def test_a_command_about_changes_is_completed_with_changed_files(text: str, lines: list[str]) -> None:
+    asked: list[str] = []
+
+    def changed() -> list[str]:
+        asked.append(text)
+        return ["a.py", "b c.txt", "lib/a.py"]
+
+    completer = ChangeCompleter(changed)
+    for _ in range(3):  # typed slowly
+        found = completer.get_completions(Document(text), CompleteEvent())
+        assert [text[: len(text) + one.start_position] + one.text for one in found] == lines
+    assert len(asked) <= 1
+    assert not list(ChangeCompleter(None).get_completions(Document(text), CompleteEvent()))
