@@ -70,7 +70,13 @@ class Windows:
     @property
     def env(self) -> dict[str, str]:
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "DOCKER_HOST") if name in os.environ}
-        return {**kept, "RUMI_HOME": str(self.home), "LANG": "C.UTF-8", "TERM": "xterm", "RUMI_MODEL": "offline"}
+        return {
+            **kept,
+            "RUMI_HOME": str(self.home),
+            "LANG": "C.UTF-8",
+            "TERM": "xterm",
+            "RUMI_MODEL": "offline",
+        }
 
     def end_server(self) -> None:
         """End the process that serves the windows, and wait for its end."""

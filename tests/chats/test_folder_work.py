@@ -89,7 +89,9 @@ async def working(
     folders = folders or ToldFolders()
     if linked:
         folders.links["cli"] = FOLDER
-    async with house(path, obedient, sandboxes=Writing(folders), folders=folders, apply=apply, tools_for=lambda view: tools) as home:
+    async with house(
+        path, obedient, sandboxes=Writing(folders), folders=folders, apply=apply, tools_for=lambda view: tools
+    ) as home:
         with home.services.hub.listening("cli") as events:
             yield Working(home, folders, events)
 

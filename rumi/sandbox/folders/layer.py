@@ -36,15 +36,17 @@ class Layer:
     """What an open upper layer changes in the open folder `lower`.
 
     `after` has the new entry of each changed path, and None for a deleted one. Without `digests`, files have
-    no hash, and nothing is read. `copied` are the paths that existed beneath when they were changed.
+    no hash, and nothing is read; with it, files are left out as soon as all together have more than `most`
+    bytes: a sparse file has few on the disk, and takes as long to read as another. `copied` are the paths that existed beneath when they were changed.
     """
 
-    def __init__(self, upper: int, lower: int, *, digests: bool) -> None:
+    def __init__(self, upper: int, lower: int, *, digests: bool, most: int = 1 << 62) -> None:
         self.after: dict[str, ProjectEntry | None] = {}
         self.left_out: list[tuple[str, str]] = []
         self.copied: set[str] = set()
         self._lower = lower
         self._digests = digests
+        self._left = most
         with opened(os.dup(upper)) as top:
             self._folder(top, "", 0)
 
@@ -98,6 +100,12 @@ class Layer:
                 if not is_ordinary(file):
                     self.left_out.append((here, "special"))
                     return
+                if self._digests:
+                    size = os.fstat(file).st_size
+                    if size > self._left:
+                        self.left_out.append((here, "large"))
+                        return
+                    self._left -= size
                 with contextlib.suppress(OSError):
                     os.getxattr(file, ORIGIN)
                     self.copied.add(here)
