@@ -3,8 +3,8 @@
 `python -m bench.folder [docker|bubblewrap]`. `link` is what comes before the first prompt. `first command`
 has the view or the workspace, the container and `ls`. `copy` is the way where no overlay is possible.
 
-The whole program, `--here` against `--own`, in turns, each in a new chat: from the start to the prompt, and to
-the end of `-p 'run true'`; `cold` starts the process that serves windows as well, `warm` finds it.
+The whole program, `--here` against `--own`, in turns, each in a new chat: from the start to the prompt, and
+to the end of `-p 'run true'`; `cold` starts the process that serves windows as well, `warm` finds it.
 """
 
 import os

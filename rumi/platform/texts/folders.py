@@ -194,8 +194,8 @@ def changed_from_outside(language: Language, count: int, folder: str) -> str:
         language,
         "{count} file changed. This chat has read content from outside, so it is not applied without you: "
         "/diff shows it, /apply brings it into {folder}",
-        "{count} files changed. This chat has read content from outside, so they are not applied without you: "
-        "/diff shows them, /apply brings them into {folder}",
+        "{count} files changed. This chat has read content from outside, so they are not applied without "
+        "you: /diff shows them, /apply brings them into {folder}",
         count,
         folder=folder,
     )

@@ -131,7 +131,7 @@ class _Known:
 
 
 def tree_of(copy: int, copied: Copied, most: int) -> ProjectTree:
-    """Return the current files of the open copy. Only files that have changed are read, up to `most` bytes."""
+    """Return the current files of the open copy. Only changed files are read, up to `most` bytes."""
     return scan(copy, _UNBOUNDED, None, _Known(copied, Copied(), most))
 
 

@@ -36,8 +36,9 @@ class Layer:
     """What an open upper layer changes in the open folder `lower`.
 
     `after` has the new entry of each changed path, and None for a deleted one. Without `digests`, files have
-    no hash, and nothing is read; with it, files are left out as soon as all together have more than `most`
-    bytes: a sparse file has few on the disk, and takes as long to read as another. `copied` are the paths that existed beneath when they were changed.
+    no hash, and nothing is read. With it, files are left out as soon as all together have more than `most`
+    bytes: a sparse file has few on the disk, and takes as long to read as another. `copied` are the paths
+    that existed beneath when they were changed.
     """
 
     def __init__(self, upper: int, lower: int, *, digests: bool, most: int = 1 << 62) -> None:

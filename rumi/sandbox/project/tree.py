@@ -25,8 +25,8 @@ _INVISIBLE: Final = frozenset("\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\
 }
 
 Reason: TypeAlias = Literal["special", "git", "deep", "unreadable", "link", "large", "mount"]
-"""Reason to leave an entry out: special file, git's own, too deep, unreadable, link out of the project, larger
-than what may be read, or on another mount in the folder."""
+"""Reason to leave an entry out: special file, git's own, too deep, unreadable, link out of the project,
+larger than what may be read, or on another mount in the folder."""
 
 
 @dataclass(frozen=True, slots=True)
