@@ -116,8 +116,12 @@ class Layer:
 
     def _gone(self, here: str) -> None:
         """Mark everything at a path of the folder beneath as deleted. A folder's own entries follow."""
-        if not self._gone_below(here) and entry_at_without_content(self._lower, here) is not None:
+        if self._gone_below(here) or (status := entry_at_without_content(self._lower, here)) is None:
+            return
+        if stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
             self.after[here] = None
+        elif not stat.S_ISDIR(status.st_mode):
+            self.left_out.append((here, "special"))
 
     def _gone_below(self, here: str) -> bool:
         """Mark everything below a path of the folder beneath as deleted; return False if it is no folder."""
@@ -128,6 +132,7 @@ class Layer:
         with opened(folder):
             found = scan(folder, _UNBOUNDED, None, lambda path, entry, file: entry)
         self.after.update({f"{here}/{path}": None for path in found.entries})
+        self.left_out += [(f"{here}/{path}", reason) for path, reason in found.left_out]
         return True
 
 

@@ -195,6 +195,25 @@ def test_what_lies_on_a_mount_in_the_folder_is_named_and_the_rest_applied(linked
         subprocess.run(["umount", linked.project / "d"], check=True)
 
 
+def test_deletions_that_no_apply_repeats_are_named(overlay: Linking) -> None:
+    os.mkfifo(overlay.project / "pipe")
+    os.mkfifo(overlay.project / "d" / "pipe")
+    write(overlay.project, {"d/sub/.git/HEAD": "x\n", "e/" * 102 + "bottom": "b\n"})
+    overlay.folders.refresh(CHAT)
+    (overlay.seen / "pipe").unlink()
+    for name in ("d", "e"):
+        shutil.rmtree(overlay.seen / name)
+    left_out = dict(overlay.found().changes.left_out)
+    assert (left_out.pop("pipe"), left_out.pop("d/pipe"), left_out.pop("d/sub/.git")) == (
+        *("special", "special", "git"),
+    )
+    assert list(left_out.values()) == ["deep"]
+    assert overlay.changes() == {"D d/deep/z", "D d/x", "D d/y"}
+    overlay.apply()
+    assert (overlay.project / "pipe").is_fifo()
+    assert sorted(os.listdir(overlay.project / "d")) == ["pipe", "sub"]
+
+
 def test_modes_are_applied_and_owners_stay(linked: Linking) -> None:
     (linked.project / "keep").chmod(0o640)
     if linked.how == "overlay":
