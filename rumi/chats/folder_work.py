@@ -102,10 +102,11 @@ class FolderWork:
         diff = await self._folders.diff(self._chat)
         return len(diff.files) + diff.ignored
 
-    async def after_turn(self, language: Language, *, complete: bool) -> str:
+    async def after_turn(self, language: Language, *, complete: bool, tainted: bool) -> str:
         """Return a line about the files that the turn has changed; empty if nothing new waits.
 
-        With `[terminal] apply = "auto"`, first apply what can be applied, if the turn is `complete`. Never
+        With `[terminal] apply = "auto"`, first apply what can be applied, if the turn is `complete` and not
+        `tainted`: content from outside may have chosen the changes, so a person looks at them first. Never
         raise an expected error.
         """
         linked = self._folders.linked(self._chat) if self._folders is not None else None
@@ -118,9 +119,11 @@ class FolderWork:
                 if diff.token == self._told or not diff.files:
                     self._told = diff.token
                     return ""
-                if self._applies and complete:
+                if self._applies and complete and not tainted:
                     return await self._apply_at_once(diff, language, folder)
                 self._told = diff.token
+                if self._applies and complete:
+                    return folder_texts.changed_from_outside(language, len(diff.files), folder)
                 return folder_texts.changed_files(language, len(diff.files), folder)
             logger.warning("chat %s: its changed files are not counted: it takes too long", self._chat)
         except FolderError as error:

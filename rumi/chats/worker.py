@@ -154,7 +154,9 @@ class Worker:
             finished = self._cut_short(job, unconfirmed)
         note = ""
         if unconfirmed is None and (self._shell.wrote_in == job.turn or job.brought):
-            note = await self._folder.after_turn(job.language, complete=finished.reason == "complete")
+            outside = self._session.tainted or self._session.files_tainted
+            complete = finished.reason == "complete"
+            note = await self._folder.after_turn(job.language, complete=complete, tainted=outside)
         silent = finished.nothing_new and await self._may_be_silent(job, finished)
         reply = self._end(job, finished, silent=silent)
         self._session.nano += job.nano

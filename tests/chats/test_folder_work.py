@@ -11,13 +11,14 @@ import trio
 from trio.testing import MockClock
 
 from rumi.agent.events import ConfirmationAsked, TurnFinished
+from rumi.agent.tool import Tool
 from rumi.chats.events import Replied
 from rumi.chats.folder_changes import LINE_CHARS, MOST_LINES, diff_text
 from rumi.chats.folders import FolderDiff
 from rumi.chats.hub import HubSubscription
 from rumi.sandbox.engine import Command, CommandResult
 from tests.chats.house import House, MemorySandboxes, house
-from tests.chats.test_confirmations import obedient
+from tests.chats.test_confirmations import Page, obedient
 from tests.fakes.folders import ToldFolders, added
 from tests.fakes.lines import words_of
 
@@ -83,11 +84,14 @@ async def working(
     linked: bool = True,
     apply: Literal["ask", "auto"] = "ask",
     folders: ToldFolders | None = None,
+    tools: tuple[Tool, ...] = (),
 ) -> AsyncIterator[Working]:
     folders = folders or ToldFolders()
     if linked:
         folders.links["cli"] = FOLDER
-    async with house(path, obedient, sandboxes=Writing(folders), folders=folders, apply=apply) as home:
+    async with house(
+        path, obedient, sandboxes=Writing(folders), folders=folders, apply=apply, tools_for=lambda view: tools
+    ) as home:
         with home.services.hub.listening("cli") as events:
             yield Working(home, folders, events)
 
@@ -221,6 +225,22 @@ async def test_what_is_applied_by_itself_is_named_and_conflicts_stay(
             "1 file changed in /srv/garden: b\n⚠️ This file was changed in /srv/garden as well"
         )
         assert (chat.folders.applied, list(chat.folders.changes)) == (["a", "b"], ["mine"])
+
+
+async def test_after_content_from_outside_nothing_is_applied_by_itself(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    async with working(tmp_path, apply="auto", tools=(Page(),)) as chat:
+        note = (await chat.reply("page ; bash tee a"))[1].note
+        assert note.startswith("1 file changed. This chat has read content from outside")
+        assert "/apply brings it into /srv/garden" in note
+        assert chat.folders.applied == []
+        await chat.text("/reset")  # the files keep the mark of the session that wrote them
+        assert "content from outside" in (await chat.reply("bash tee b"))[1].note
+        await chat.say("/apply")
+        await chat.question()
+        assert (await chat.reply("yes"))[1].text == "✅ 2 files changed in /srv/garden"
+        assert chat.folders.applied == ["a", "b"]
 
 
 async def test_a_stopped_turn_applies_nothing_by_itself(tmp_path: Path, autojump_clock: MockClock) -> None:

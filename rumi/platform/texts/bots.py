@@ -203,6 +203,8 @@ def bot_left_out(language: Language, path: str, reason: str) -> str:
         "deep": gettext(language, "it lies too deep"),
         "unreadable": gettext(language, "it cannot be read"),
         "link": gettext(language, "it is a link that leads out"),
+        "mount": gettext(language, "another disk is mounted there"),
+        "large": gettext(language, "with it, the changes are larger than [sandbox] workspace_mb"),
     }.get(reason, shown(reason))
     left_out = gettext(language, "left out")
     return f"⚠️ {left_out}: {shown(path)} ({why})"

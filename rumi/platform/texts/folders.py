@@ -188,6 +188,19 @@ def changed_files(language: Language, count: int, folder: str) -> str:
     )
 
 
+def changed_from_outside(language: Language, count: int, folder: str) -> str:
+    """Say why changes wait although the settings apply them: content from outside may have chosen them."""
+    return ngettext(
+        language,
+        "{count} file changed. This chat has read content from outside, so it is not applied without you: "
+        "/diff shows it, /apply brings it into {folder}",
+        "{count} files changed. This chat has read content from outside, so they are not applied without "
+        "you: /diff shows them, /apply brings them into {folder}",
+        count,
+        folder=folder,
+    )
+
+
 def applied_by_itself(language: Language, paths: Sequence[str], folder: str) -> str:
     """Say, below an answer, that changes were applied without a question, as the settings want it."""
     return ngettext(

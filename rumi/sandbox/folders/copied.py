@@ -5,6 +5,7 @@ chat's folder of state lists what the folder had then; with it, the chat's chang
 """
 
 import contextlib
+import errno
 import json
 import os
 import shutil
@@ -103,25 +104,35 @@ def make_copy(folder: Path, copy: Path, state: Path, owner: tuple[int, int], bou
 
 
 class _Known:
-    """Describes a file from the list if its version is known, otherwise from its content."""
+    """Describes a file from the list if its version is known, otherwise from its content.
 
-    def __init__(self, known: Copied, seen: Copied) -> None:
+    Reads at most `most` bytes; then files that have changed are too large (EFBIG).
+    """
+
+    def __init__(self, known: Copied, seen: Copied, most: int = 1 << 62) -> None:
         self._known = known
         self._seen = seen
+        self._left = most
 
     def __call__(self, path: str, entry: ProjectEntry, file: int) -> ProjectEntry:
         if file < 0:
             return entry
         status = os.fstat(file)
         key = version(status)
-        entry = self._known.entries[path] if self._known.keys.get(path) == key else file_entry(file)
+        if self._known.keys.get(path) == key:
+            entry = self._known.entries[path]
+        elif status.st_size > self._left:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), path)
+        else:
+            self._left -= status.st_size
+            entry = file_entry(file)
         self._seen.keys[path] = key
         return entry
 
 
-def tree_of(copy: int, copied: Copied) -> ProjectTree:
-    """Return the current files of the open copy. Only files that have changed are read."""
-    return scan(copy, _UNBOUNDED, None, _Known(copied, Copied()))
+def tree_of(copy: int, copied: Copied, most: int) -> ProjectTree:
+    """Return the current files of the open copy. Only changed files are read, up to `most` bytes."""
+    return scan(copy, _UNBOUNDED, None, _Known(copied, Copied(), most))
 
 
 def applied(state: Path, changes: list[FileChange]) -> None:

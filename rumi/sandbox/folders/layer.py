@@ -36,15 +36,18 @@ class Layer:
     """What an open upper layer changes in the open folder `lower`.
 
     `after` has the new entry of each changed path, and None for a deleted one. Without `digests`, files have
-    no hash, and nothing is read. `copied` are the paths that existed beneath when they were changed.
+    no hash, and nothing is read. With it, files are left out as soon as all together have more than `most`
+    bytes: a sparse file has few on the disk, and takes as long to read as another. `copied` are the paths
+    that existed beneath when they were changed.
     """
 
-    def __init__(self, upper: int, lower: int, *, digests: bool) -> None:
+    def __init__(self, upper: int, lower: int, *, digests: bool, most: int = 1 << 62) -> None:
         self.after: dict[str, ProjectEntry | None] = {}
         self.left_out: list[tuple[str, str]] = []
         self.copied: set[str] = set()
         self._lower = lower
         self._digests = digests
+        self._left = most
         with opened(os.dup(upper)) as top:
             self._folder(top, "", 0)
 
@@ -98,6 +101,12 @@ class Layer:
                 if not is_ordinary(file):
                     self.left_out.append((here, "special"))
                     return
+                if self._digests:
+                    size = os.fstat(file).st_size
+                    if size > self._left:
+                        self.left_out.append((here, "large"))
+                        return
+                    self._left -= size
                 with contextlib.suppress(OSError):
                     os.getxattr(file, ORIGIN)
                     self.copied.add(here)
@@ -107,8 +116,12 @@ class Layer:
 
     def _gone(self, here: str) -> None:
         """Mark everything at a path of the folder beneath as deleted. A folder's own entries follow."""
-        if not self._gone_below(here) and entry_at_without_content(self._lower, here) is not None:
+        if self._gone_below(here) or (status := entry_at_without_content(self._lower, here)) is None:
+            return
+        if stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
             self.after[here] = None
+        elif not stat.S_ISDIR(status.st_mode):
+            self.left_out.append((here, "special"))
 
     def _gone_below(self, here: str) -> bool:
         """Mark everything below a path of the folder beneath as deleted; return False if it is no folder."""
@@ -119,6 +132,7 @@ class Layer:
         with opened(folder):
             found = scan(folder, _UNBOUNDED, None, lambda path, entry, file: entry)
         self.after.update({f"{here}/{path}": None for path in found.entries})
+        self.left_out += [(f"{here}/{path}", reason) for path, reason in found.left_out]
         return True
 
 

@@ -1,6 +1,7 @@
 """The folders that chats are linked to: where a chat's files are, the changes, and their end."""
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from rumi.platform.atomic_write import atomic_write
-from rumi.platform.openat import FOLDER, opened
+from rumi.platform.openat import FOLDER, openat2, opened
 from rumi.sandbox.folders.copied import INDEX, applied, make_copy, put_back, read_copied, tree_of
 from rumi.sandbox.folders.layer import Layer, below, drop, entry_at_without_content
 from rumi.sandbox.folders.links import FolderFault, FolderLink, How, checked, read_link
@@ -385,7 +386,7 @@ class LinkedFolders:
             lower = stack.enter_context(opened(os.open(link.path, FOLDER)))
             (self.state(chat) / UPPER).mkdir(mode=0o700, exist_ok=True)
             upper = stack.enter_context(opened(os.open(self.state(chat) / UPPER, FOLDER)))
-            yield Layer(upper, lower, digests=digests), upper, lower
+            yield Layer(upper, lower, digests=digests, most=self._bounds.bytes), upper, lower
 
     def _found(self, chat: str, link: FolderLink, copies: Path, chosen: Sequence[str]) -> Found:
         with contextlib.ExitStack() as stack:
@@ -403,8 +404,8 @@ class LinkedFolders:
                 return Found(Changes((), (), link.path, copies), frozenset(), 0, _token(()))
             else:
                 theirs = stack.enter_context(opened(os.open(self._workspaces / chat, FOLDER)))
-                before, after = ProjectTree(copied.entries), tree_of(theirs, copied)
-            changes = changes_between(before, after, link.path, theirs, copies)
+                before, after = ProjectTree(copied.entries), tree_of(theirs, copied, self._bounds.bytes)
+            changes = _off_mounts(changes_between(before, after, link.path, theirs, copies), lower)
             if chosen:
                 wanted = set(below([change.path for change in changes.all], chosen))
                 changes = replace(
@@ -506,6 +507,31 @@ def _changed_at(lower: int, path: str) -> float:
         if (status := entry_at_without_content(lower, path)) is not None:
             return status.st_ctime
     return os.fstat(lower).st_ctime
+
+
+def _off_mounts(changes: Changes, lower: int) -> Changes:
+    """Leave out what lies on another mount in the folder: commands see what is beneath it, people do not."""
+    mounted = {path for path in {change.path for change in changes.all} if _is_on_mount(lower, path)}
+    if not mounted:
+        return changes
+    kept = tuple(change for change in changes.all if change.path not in mounted)
+    return replace(
+        changes, all=kept, left_out=(*changes.left_out, *((path, "mount") for path in sorted(mounted)))
+    )
+
+
+def _is_on_mount(lower: int, path: str) -> bool:
+    flags = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+    while path:
+        try:
+            os.close(openat2(lower, os.fsencode(path), flags, same_mount=True))
+        except OSError as error:
+            if error.errno == errno.EXDEV:
+                return True
+            path = path.rpartition("/")[0]  # missing: does a folder above it lie on another mount?
+        else:
+            return False
+    return False
 
 
 def _without_ignored(

@@ -24,8 +24,9 @@ _INVISIBLE: Final = frozenset("\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\
     chr(code_point) for code_point in range(0x206A, 0x2070)
 }
 
-Reason: TypeAlias = Literal["special", "git", "deep", "unreadable", "link"]
-"""Reason to leave an entry out: special file, git's own, too deep, unreadable, or link out of the project."""
+Reason: TypeAlias = Literal["special", "git", "deep", "unreadable", "link", "large", "mount"]
+"""Reason to leave an entry out: special file, git's own, too deep, unreadable, link out of the project,
+larger than what may be read, or on another mount in the folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +125,9 @@ class _Scan:
                     self._entry(folder, name, here, depth, inside)
                 except OSError as error:
                     if error.errno == errno.ENOENT:  # deleted since `listdir`
+                        continue
+                    if error.errno == errno.EFBIG:
+                        self.tree.left_out.append((here, "large"))
                         continue
                     if error.errno not in (
                         errno.EACCES,

@@ -167,6 +167,53 @@ def test_hostile_entries_are_left_out_and_harm_nothing(linked: Linking, tmp_path
     assert not os.path.lexists(linked.project / "pipe")
 
 
+def test_files_that_are_large_and_empty_on_the_disk_are_named_and_not_read(linked: Linking) -> None:
+    for name in ("big1", "big2"):
+        (linked.seen / name).touch()
+        os.truncate(linked.seen / name, 8_000_000_000)  # the limit of these links is 10 MB
+    (linked.seen / "a.txt").write_text("c\n")
+    began = time.monotonic()
+    assert linked.changes() == {"M a.txt"}
+    assert linked.found().changes.left_out == (("big1", "large"), ("big2", "large"))
+    assert linked.apply() == 1
+    assert time.monotonic() - began < 10
+    assert not (linked.project / "big1").exists()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root mounts")
+def test_what_lies_on_a_mount_in_the_folder_is_named_and_the_rest_applied(linked: Linking) -> None:
+    subprocess.run(["mount", "-t", "tmpfs", "none", linked.project / "d"], check=True)
+    try:
+        (linked.project / "d" / "x").write_text("on the mount\n")
+        write(linked.seen, {"d/x": "changed\n", "d/new/y": "new\n", "a.txt": "c\n"})
+        assert linked.changes() == {"M a.txt"}
+        left_out = dict(linked.found().changes.left_out)
+        assert (left_out["d/x"], left_out["d/new/y"]) == ("mount", "mount")
+        assert linked.apply() == 1
+        assert files_in(linked.project / "d") == {"x": "on the mount\n"}
+    finally:
+        subprocess.run(["umount", linked.project / "d"], check=True)
+
+
+def test_deletions_that_no_apply_repeats_are_named(overlay: Linking) -> None:
+    os.mkfifo(overlay.project / "pipe")
+    os.mkfifo(overlay.project / "d" / "pipe")
+    write(overlay.project, {"d/sub/.git/HEAD": "x\n", "e/" * 102 + "bottom": "b\n"})
+    overlay.folders.refresh(CHAT)
+    (overlay.seen / "pipe").unlink()
+    for name in ("d", "e"):
+        shutil.rmtree(overlay.seen / name)
+    left_out = dict(overlay.found().changes.left_out)
+    assert (left_out.pop("pipe"), left_out.pop("d/pipe"), left_out.pop("d/sub/.git")) == (
+        *("special", "special", "git"),
+    )
+    assert list(left_out.values()) == ["deep"]
+    assert overlay.changes() == {"D d/deep/z", "D d/x", "D d/y"}
+    overlay.apply()
+    assert (overlay.project / "pipe").is_fifo()
+    assert sorted(os.listdir(overlay.project / "d")) == ["pipe", "sub"]
+
+
 def test_modes_are_applied_and_owners_stay(linked: Linking) -> None:
     (linked.project / "keep").chmod(0o640)
     if linked.how == "overlay":
