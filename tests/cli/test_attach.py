@@ -63,8 +63,12 @@ class Person:
 async def on_a_terminal(
     program: Program, command: Sequence[str] = (RUMI,), folder: Path | None = None
 ) -> AsyncIterator[Person]:
-    """A person in front of `rumi chat`, or another command; what still runs in the end is killed."""
+    """A person in front of `rumi chat`, or another command; what still runs in the end is killed.
+
+    Without a `folder`, they stand beside the home: in the work tree, they would be asked about it.
+    """
     environment = {**program.environment(), "TERM": "xterm"}
+    folder = folder or program.home.parent
     async with terminal(100, 40) as pty:
         process = await trio.lowlevel.open_process(
             command, stdin=pty.slave, stdout=pty.slave, stderr=pty.slave, env=environment, cwd=folder

@@ -284,11 +284,11 @@ class LiveView:
         The text may contain colours and is safe to print; it is empty if nothing is folded.
         """
         await self._draw()  # what is queued is part of it
-        from rumi.channels.terminal.transcript import Kept, painted
+        from rumi.channels.terminal.transcript import FoldedOutput, painted
 
         kept = self._retained.everything() if everything else self._retained.folded()
         if everything and (growing := self._answer.unfinished.strip()):
-            kept.append(Kept(AnswerMarkdown(growing), len(growing), gap=True))
+            kept.append(FoldedOutput(AnswerMarkdown(growing), len(growing), gap=True))
         text = await trio.to_thread.run_sync(painted, kept, self._painter, self._screen.size()[0])
         return text + "".join(self._running_outputs())
 

@@ -21,7 +21,7 @@ _MOST_PIECES = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class FoldedOutput:
     """Content that was shown; `folded` says that the screen shows only a part of it."""
 
     what: RenderableType
@@ -35,7 +35,7 @@ class WindowTranscript:
     """The content that was shown in one window, limited to `MOST_CHARS`."""
 
     def __init__(self) -> None:
-        self._kept: deque[Kept] = deque()
+        self._kept: deque[FoldedOutput] = deque()
         self._characters = 0
         self._turn = 0
 
@@ -45,22 +45,22 @@ class WindowTranscript:
 
     def keep(self, what: RenderableType, characters: int, *, gap: bool, folded: bool = False) -> None:
         """Retain shown content. `folded` says that the screen shows only a part of it."""
-        self._kept.append(Kept(what, characters, gap, folded, self._turn))
+        self._kept.append(FoldedOutput(what, characters, gap, folded, self._turn))
         self._characters += characters
         while self._characters > MOST_CHARS or len(self._kept) > _MOST_PIECES:
             self._characters -= self._kept.popleft().characters
 
-    def everything(self) -> list[Kept]:
+    def everything(self) -> list[FoldedOutput]:
         """Return all retained content, oldest first."""
         return list(self._kept)
 
-    def folded(self) -> list[Kept]:
+    def folded(self) -> list[FoldedOutput]:
         """Return the folded content of the last turn that has any."""
         turn = max((kept.turn for kept in self._kept if kept.folded), default=-1)
         return [kept for kept in self._kept if kept.folded and kept.turn == turn]
 
 
-def painted(kept: Iterable[Kept], painter: Painter, width: int) -> str:
+def painted(kept: Iterable[FoldedOutput], painter: Painter, width: int) -> str:
     """Return retained content as text, safe to print."""
     lines: list[str] = []
     for one in kept:
