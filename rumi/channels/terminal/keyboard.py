@@ -5,7 +5,10 @@ kitty's protocol, and xterm's `CSI 27;modifiers;code ~`. They are translated int
 prompt_toolkit knows.
 """
 
+import fcntl
 import re
+import termios
+from array import array
 from collections.abc import Callable, Mapping
 from typing import Final, TextIO
 
@@ -88,11 +91,17 @@ class Keyboard(Vt100Input):
         self._answered = answered
         self._held = ""  # the beginning of a sequence that is not complete yet
         self._pasting = False
+        self._typed_ahead = _complete_lines(stdin.fileno())
 
     @override
     def read_keys(self) -> list[KeyPress]:
         """Return the keys that were pressed; called when there is something to read."""
-        self._feed(self.stdin_reader.read(65536))
+        data = self.stdin_reader.read(65536)
+        if self._typed_ahead > 0:
+            # Outside of raw mode the terminal made Enter a line feed, which is the key for a new line here.
+            data, size = data.replace("\n", "\r"), len(data.encode("utf-8", "replace"))
+            self._typed_ahead -= max(size, 1)
+        self._feed(data)
         return self._taken()
 
     @override
@@ -188,3 +197,13 @@ EXTENDED: Final = "\x1b[>1u"
 def _speaks_xterms(environment: Mapping[str, str]) -> bool:
     # Other terminals could take the sequence for one that underlines.
     return bool(environment.get("TMUX") or environment.get("XTERM_VERSION"))
+
+
+def _complete_lines(terminal: int) -> int:
+    """Return the number of bytes of complete lines that were typed before the terminal is in raw mode."""
+    count = array("i", [0])
+    try:
+        fcntl.ioctl(terminal, termios.FIONREAD, count)
+    except OSError:
+        return 0
+    return count[0]

@@ -85,8 +85,10 @@ async def session(
     columns: int = 80,
     rows: int = 24,
     options: TerminalOptions = TerminalOptions(engine="docker"),  # noqa: B008 - frozen
+    typed_ahead: str = "",
 ) -> AsyncIterator[Session]:
     async with terminal(columns, rows) as window, trio.open_nursery() as nursery:
+        await window.type(typed_ahead)
         if isinstance(chat, ScriptedChat):
             chat.nursery = nursery
         talk = Session(cast(ScriptedChat, chat), window)

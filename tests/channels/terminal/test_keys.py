@@ -110,6 +110,13 @@ async def test_every_key_for_a_new_line_starts_one(new_line: str, options: Termi
         await talk.window.until(lambda: talk.chat.texts == ["one\ntwo"])
 
 
+async def test_lines_typed_before_the_start_are_sent_one_by_one() -> None:
+    async with session(ScriptedChat(), typed_ahead=f"one{ENTER}two{ENTER}thr") as talk:
+        await talk.window.until(lambda: talk.chat.texts == ["one", "two"])
+        await talk.window.type(f"ee{ALT_ENTER}four{ENTER}")
+        await talk.window.until(lambda: talk.chat.texts[-1] == "three\nfour")
+
+
 async def test_a_message_that_ends_with_two_backslashes_is_sent() -> None:
     async with session(ScriptedChat()) as talk:
         await talk.window.type("C:\\\\" + ENTER)
