@@ -73,7 +73,7 @@ def beside(sandboxes: Sandboxes, nursery: trio.Nursery) -> Callable[[str], Besid
 async def test_commands_run_beside_a_background_command(
     sandboxes: Sandboxes, beside: Callable[[str], Beside]
 ) -> None:
-    tick = beside("for i in $(seq 600); do echo tick $i; echo $i > n; sleep 0.1; done")
+    tick = beside("for i in $(seq 600); do echo tick $i; echo $i > m; mv m n; sleep 0.1; done")
     await tick.begun.wait()
     await until(lambda: b"tick 2\n" in tick.output)
     for _ in range(3):
