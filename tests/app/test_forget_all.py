@@ -61,7 +61,7 @@ async def test_after_a_yes_nothing_of_an_owner_is_left(tmp_path: Path) -> None:
             assert await app.services.journal.ask(list_schedules("local")) == ()
             assert await app.services.journal.ask(zone_of("local")) == ""
             assert await app.services.journal.ask(zone_of("tg7")) == "Pacific/Kiritimati"
-            assert "Nothing" in await ask(app, "/recall Zembla")
+            assert "I found nothing" in await ask(app, "/recall Zembla")
             assert "Ruritania" in await ask(app, "/recall Ruritania", "tg7")
             assert len(await memory(facts_of("tg7"))) == 1
 
