@@ -76,7 +76,8 @@ class Research:
         ]
         if said:
             intro = gettext(
-                language, "I am a demo, which does not think. The pages that I read begin like this:"
+                language,
+                "I am a demo and not a language model, so this is only how the pages that I read begin:",
             )
             return "\n".join([intro, "", *said])
         if "web_search" not in self._names and self._results:
