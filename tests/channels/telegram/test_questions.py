@@ -164,7 +164,7 @@ async def test_a_question_whose_file_telegram_refuses_is_not_asked_and_that_is_s
     async with post_office(tmp_path, api) as office:
         turn = await office.begin("tg1")
         asks(turn, text=f"May I?\n  value: {'x' * 9000}")
-        await until(api, lambda: any("I don't ask" in sent.text for sent in api.chats[1].said))
+        await until(api, lambda: any("I can't ask you" in sent.text for sent in api.chats[1].said))
         (message,) = api.chats[1].said
         assert not message.buttons
         assert not office.hub.could_be_read(ID, None)  # so that no typed yes counts
