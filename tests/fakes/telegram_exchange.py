@@ -126,7 +126,7 @@ async def _done(api: BotApi, done: Answer | Poll) -> Answer:
 
 
 async def until(api: BotApi, condition: Callable[[], bool]) -> None:
-    """Wait until something holds, looking again whenever anything happens on this Telegram."""
+    """Wait until something holds, looking again whenever anything happens on this Telegram, at most a day."""
     if condition():
         return
     event = trio.Event()
@@ -137,6 +137,7 @@ async def until(api: BotApi, condition: Callable[[], bool]) -> None:
 
     api.on_change.append(look)
     try:
-        await event.wait()
+        with trio.fail_after(86_400):  # in virtual time; otherwise a wrong word would be waited for forever
+            await event.wait()
     finally:
         api.on_change.remove(look)
