@@ -403,8 +403,9 @@ def chat_files_of(home: Home, engine: Engine, limits: SandboxLimits, *, alone: b
     return ChatFiles(home.workspaces, engine.user, folders)
 
 
-def chat_files_at_rest(home: Home) -> ChatFiles:
-    """Return the places of the chats' files while no process serves chats: for deleting them."""
-    user, bounds = (os.geteuid(), os.getegid()), ProjectLimits(0, 0)
+def chat_files_at_rest(home: Home, limits: SandboxLimits | None = None) -> ChatFiles:
+    """Return the places of the chats' files while no process serves chats: to delete and to compare them."""
+    limits = limits or SandboxLimits()
+    user, bounds = (os.geteuid(), os.getegid()), ProjectLimits(limits.workspace_bytes, limits.workspace_files)
     folders = LinkedFolders(home.root, home.folders, home.workspaces, user, bounds, None)
     return ChatFiles(home.workspaces, user, folders)

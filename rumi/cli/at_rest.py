@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from rumi.app.engine import chat_files_at_rest
+from rumi.app.engine import chat_files_at_rest, sandbox_limits
 from rumi.app.settings import budget_rules_of
 from rumi.chats.services import ChatWorkspaces
 from rumi.cli.stored import stored_of
@@ -76,7 +76,7 @@ async def _part(home: "Home", call: str) -> AsyncIterator[object]:
         return
     loaded, threads = load_settings(home.root, os.environ, {}), Threads()
     home = home.with_files(loaded.settings.store.workspaces)
-    workspaces = ChatWorkspaces(chat_files_at_rest(home), threads)
+    workspaces = ChatWorkspaces(chat_files_at_rest(home, sandbox_limits(loaded)), threads)
     # The journal first also for the recall index, which only reads the database: this migrates it.
     async with open_journal(stored.state) as ask:
         match call:

@@ -228,7 +228,7 @@ async def test_the_next_process_keeps_a_windows_model_and_loads_nothing_from_its
     own = '[model.custom.own]\nbase_url = "http://127.0.0.1:9/v1"\nmodel = "m"\n'
     (bubblewrap.home / "config.toml").write_text(own)
     async with on_a_terminal(bubblewrap, folder=tmp_path) as person:
-        await person.pty.see("offline · bubblewrap · cli")
+        await person.pty.see("demo · bubblewrap · cli")
         await person.pty.type("/model custom:own\r")
         await person.pty.see("custom:own · bubblewrap · cli")
         os.kill(bubblewrap.serving(), signal.SIGKILL)
@@ -255,7 +255,7 @@ async def test_closing_any_terminal_ends_no_other_ones_turn_and_its_own_goes_on(
             assert await first.process.wait() == 0
             (workspace / "all-there").touch()
             await second.pty.see("ALL-THERE")
-            await second.pty.see(" tokens")  # of the turn, when it has ended
+            await second.pty.see(" · ctx ")  # of the turn, when it has ended
             await second.pty.type("/status\r")
             await second.pty.see("Messages in the history: 4.")
             await waits_for(second.pty, "on-its-own")
@@ -279,7 +279,7 @@ async def test_ctrl_z_gives_the_terminal_to_the_shell_and_the_turn_goes_on(bubbl
     async with on_a_terminal(bubblewrap, shell) as person:
         window = person.pty
         await window.type(f"{RUMI} chat\r")
-        await window.see("offline · bubblewrap · cli")
+        await window.see("demo · bubblewrap · cli")
         await window.type("run sleep 2; then run echo after-it\r")
         await window.see("$ sleep 2")
         for _ in range(2):
@@ -291,7 +291,7 @@ async def test_ctrl_z_gives_the_terminal_to_the_shell_and_the_turn_goes_on(bubbl
             await window.type("clear\r")
             await window.until(lambda: not any("Stopped" in line for line in window.shown))
             await window.type("fg\r")
-            await window.see("offline · bubblewrap · cli")
+            await window.see("demo · bubblewrap · cli")
             await window.see("half typed")
         await window.see("after-it")
         await window.type("\x15/exit\r")

@@ -47,7 +47,7 @@ async def test_a_person_is_asked_once_and_nothing_changes_before_apply(
         await person.pty.type("\t")
         await person.pty.see("› /diff new.txt")
         await say(person, "", "+hello")
-        await say(person, "/apply", "Apply this change to ", "(yes/no) ›")
+        await say(person, "/apply", "Apply this change to", "(yes/no) ›")
         await say(person, "yes", "✅ 1 file changed in ")
         assert (garden / "new.txt").read_text() == "hello"
         await say(person, "write old.txt: two")

@@ -100,6 +100,7 @@ ELSEWHERE = {
         "bot import",
         "data copy",
         "debug fetch",
+        "debug replay",
         "mcp test",
         "schedule trigger test",
         "status",
