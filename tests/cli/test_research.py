@@ -270,7 +270,10 @@ async def test_a_research_of_a_chat_comes_into_its_window(bubblewrap: Program) -
     async with desk(bubblewrap, think) as world:
         ours, theirs = pty.openpty()
         env = bubblewrap.environment() | {"TERM": "dumb"}
-        window = subprocess.Popen([RUMI, "chat"], stdin=theirs, stdout=theirs, stderr=theirs, env=env)  # noqa: ASYNC220
+        folder = bubblewrap.home.parent  # in the work tree, it would ask about it
+        window = subprocess.Popen(  # noqa: ASYNC220
+            [RUMI, "chat"], stdin=theirs, stdout=theirs, stderr=theirs, env=env, cwd=folder
+        )
         os.close(theirs)
         shown = ""
         async with trio.lowlevel.FdStream(ours) as screen:
