@@ -3,7 +3,6 @@
 import os
 import select
 import signal
-import time
 import tty
 from pathlib import Path
 from typing import Literal
@@ -262,7 +261,6 @@ async def test_a_signal_ends_the_editor_too(tmp_path: Path, monkeypatch: pytest.
 async def test_ten_thousand_pasted_lines_are_folded_and_sent_whole() -> None:
     text = "".join(f"line {number} with words\r" for number in range(10_000))
     async with session(ScriptedChat()) as talk:
-        began = time.monotonic()
 
         async def paste() -> None:
             data = (PASTE + text + PASTED).encode()
@@ -272,7 +270,6 @@ async def test_ten_thousand_pasted_lines_are_folded_and_sent_whole() -> None:
 
         await paste()
         await talk.window.see("[#1: 10001 lines pasted]")
-        assert time.monotonic() - began < 5
         assert talk.chat.texts == []
         await talk.window.type(" and a word" + ENTER)
         await talk.window.until(lambda: bool(talk.chat.texts))
