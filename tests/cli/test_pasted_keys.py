@@ -71,7 +71,7 @@ async def test_a_pasted_key_is_stored_in_env_alone_and_answers_at_once(bubblewra
 async def test_an_unclear_key_is_asked_for_and_another_secret_refused(bubblewrap: Program) -> None:
     async with chatting(bubblewrap) as window:
         await window.type(f"{UNCLEAR}\r")
-        await window.see("1 OpenAI · 2 DeepSeek · 3 nobody's: forget it")
+        await window.see("1 OpenAI · 2 DeepSeek · 3 none of them: discard it")
         await window.type("3\r")
         await window.see("I have forgotten the key")
         await window.type(f"{OTHER}\r")

@@ -50,10 +50,10 @@ def missing_lines(found: Mentions, reader: Reader) -> list[str]:
     """Return a sentence for each name in a text that looks like a missing file."""
     return [
         gettext(
-            reader.language, "@{name}: there is no such file. Did you mean @{meant}?", name=name, meant=meant
+            reader.language, "The file @{name} does not exist. Did you mean @{meant}?", name=name, meant=meant
         )
         if meant
-        else gettext(reader.language, "@{name}: there is no such file.", name=name)
+        else gettext(reader.language, "The file @{name} does not exist.", name=name)
         for name, meant in found.missing
     ]
 

@@ -124,7 +124,7 @@ def expanded(name: str) -> Path:
     """Return a name as a path, with `~` replaced.
 
     Raises:
-        RuntimeError: There is no such user.
+        RuntimeError: The user does not exist.
     """
     return Path(name).expanduser()
 

@@ -56,7 +56,7 @@ def key_refused(language: Language) -> str:
 
 def whose_key(language: Language, titles: Sequence[str], *, sure: bool) -> str:
     """Ask which provider a pasted key belongs to; `sure` is False if it may be no key at all."""
-    none = gettext(language, "nobody's: forget it") if sure else gettext(language, "no key: send it")
+    none = gettext(language, "none of them: discard it") if sure else gettext(language, "not a key: send it")
     choices = " · ".join(f"{number} {title}" for number, title in enumerate((*titles, none), 1))
     return gettext(language, "🔑 Whose API key is this? {choices}", choices=choices)
 
@@ -88,7 +88,7 @@ def key_stored(language: Language, model: str, took_s: float, path: str) -> str:
 
 
 def key_needs_restart(language: Language, holder: str) -> str:
-    """Say that a running process has to be started anew before it uses a new key."""
+    """Say that the running process must be restarted to use a new key."""
     return gettext(
         language,
         "{holder} still runs with the old settings. Close the other windows and start `rumi` again; a "

@@ -86,7 +86,7 @@ async def test_a_name_like_that_of_a_file_is_told_with_the_file(
 ) -> None:
     found = await named_in(text)
     assert (found.names, found.missing) == ((), missing)
-    assert [("no such file" in line) for line in missing_lines(found, READER)] == [True] * len(missing)
+    assert [("does not exist" in line) for line in missing_lines(found, READER)] == [True] * len(missing)
 
 
 def test_a_drop_is_nothing_but_whole_paths_of_files(folder: Path) -> None:
@@ -164,7 +164,7 @@ async def test_a_single_turn_hands_on_its_files_but_none_that_standard_input_nam
     try:
         streams = StandardStreams(stdin=null)
         text, handed = await what_to_send("see @a.txt", streams, "en", LIMITS, ["my file.txt", "a.txt"])
-        with pytest.raises(UsageError, match=r"@a\.tx: there is no such file\. Did you mean @a\.txt\?"):
+        with pytest.raises(UsageError, match=r"The file @a\.tx does not exist\. Did you mean @a\.txt\?"):
             await what_to_send("see @a.tx", streams, "en", LIMITS)
         ran = await what_to_send("!ls @a.tx", streams, "en", LIMITS)
     finally:
