@@ -84,9 +84,8 @@ class Confirming:
             finally:
                 publish(job.turn, ConfirmationEnded(asked.id, verdict))
         if verdict == "yes":
-            job.scope = (
-                trio.CancelScope()
-            )  # a scope cannot be entered twice, and what the command does may need one
+            # A scope cannot be entered twice, and what the command does may need one.
+            job.scope = trio.CancelScope()
             return None
         job.sealed = True
         reason: Reason = "complete"

@@ -10,7 +10,6 @@ from rumi.chats.folders import ChangedFile, ChatFolders, FolderDiff, FolderError
 from rumi.platform.markdown import fenced
 from rumi.platform.openat import shown
 from rumi.platform.texts import folders as folder_texts
-from rumi.platform.texts.bots import bot_left_out
 from rumi.platform.texts.translation import error_text
 from rumi.store.journal.records import Incoming
 from rumi.texts import Language
@@ -76,7 +75,7 @@ def warnings(diff: FolderDiff, language: Language, folder: str) -> list[str]:
     hit = conflicting(diff)
     said = [folder_texts.conflicts(language, hit, folder)] if hit else []
     left_out = diff.left_out[: folder_texts.MOST_NAMED]
-    said += [bot_left_out(language, path, reason) for path, reason in left_out]
+    said += [folder_texts.left_out(language, path, reason) for path, reason in left_out]
     if diff.ignored:
         said.append(folder_texts.ignored(language, diff.ignored))
     if len(diff.left_out) > len(left_out):

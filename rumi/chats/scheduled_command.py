@@ -131,8 +131,8 @@ def _said(job: Job, result: ToolResult, timeout_s: float, path: str) -> str:
         why = gettext(language, "it took longer than {seconds} s and was killed", seconds=f"{timeout_s:g}")
         parts.append(f"❌ {why}")
     elif not result.ok:
-        why = result.advice or str(result.content)
-        parts.append(f"❌ {why.partition(chr(10))[0]}")
+        why, _, _ = (result.advice or str(result.content)).partition("\n")
+        parts.append(f"❌ {why}")
     elif result.exit_code:
         parts.append(gettext(language, "exit code {code}", code=result.exit_code))
     elif not parts[0]:

@@ -46,7 +46,9 @@ def apply(name: str, yes: bool) -> None:
 
     If that folder has changed in the same places, nothing is applied.
     """
+    from rumi.platform.openat import shown
     from rumi.platform.texts import bots as bot_texts
+    from rumi.platform.texts import folders as folder_texts
     from rumi.tasks.bots.project.applying import apply as carry_out
 
     language = reader()
@@ -60,10 +62,11 @@ def apply(name: str, yes: bool) -> None:
         _print(changes, stat=False)
         echo()
         _print_stat(changes)
-        question = bot_texts.bot_apply_question(language, len(changes.all), link.folder)
+        folder = shown(link.folder)
+        question = folder_texts.apply_question(language, len(changes.all), folder)
         if not yes and not confirm(question, err=True):
             raise click.exceptions.Exit(1)
-        echo(bot_texts.bot_applied(language, carry_out(project, link, changes), link.folder))
+        echo(folder_texts.applied(language, carry_out(project, link, changes), folder))
 
 
 def _changed(name: str) -> "tuple[Project, AbstractContextManager[Changes]]":
@@ -85,11 +88,11 @@ def _changed(name: str) -> "tuple[Project, AbstractContextManager[Changes]]":
 
 
 def _print(changes: "Changes", *, stat: bool) -> None:
-    from rumi.platform.texts import bots as bot_texts
+    from rumi.platform.texts import folders as folder_texts
     from rumi.sandbox.project.changes import unified
 
     for path, reason in changes.left_out:
-        say(bot_texts.bot_left_out(reader(), path, reason))
+        say(folder_texts.left_out(reader(), path, reason))
     if stat:
         _print_stat(changes)
     else:

@@ -136,7 +136,6 @@ def diff(chat: str, files: tuple[str, ...], stat: bool, as_json: bool) -> None:
     A is a new file, D a deleted one, M a changed one, R a moved one, m one whose mode changed.
     """
     from rumi.platform.texts import folders as folder_texts
-    from rumi.platform.texts.bots import bot_left_out
 
     found = page = _ask("diff", chat=chat, files=list(files))
     while page["next"] and not stat:
@@ -148,7 +147,7 @@ def diff(chat: str, files: tuple[str, ...], stat: bool, as_json: bool) -> None:
     if not found["files"]:
         echo(folder_texts.unchanged(reader(), found["folder"]), err=True)
     for path, reason in found["left_out"]:
-        echo(bot_left_out(reader(), path, reason), err=True)
+        echo(folder_texts.left_out(reader(), path, reason), err=True)
     conflicts = [one["path"] for one in found["files"] if one["conflict"]]
     if conflicts:
         echo(folder_texts.conflicts(reader(), conflicts, found["folder"]), err=True)

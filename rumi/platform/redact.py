@@ -85,9 +85,7 @@ class Redactor:
         with self._lock:
             hidden = self._memo.pop(text, None)
             if hidden is not None:
-                self._memo[text] = (
-                    hidden  # last in the order of the dictionary, of which the first is dropped
-                )
+                self._memo[text] = hidden  # last in the dictionary, whose first entry is dropped
                 return hidden
         hidden = TABLE.hide(self.known(text))  # without the lock, because it may take long
         with self._lock:

@@ -16,7 +16,7 @@ from pathlib import Path
 from rumi.platform.openat import FOLDER, READ, is_ordinary, opened
 from rumi.sandbox.entries import OPAQUE, is_opaque, is_whiteout
 from rumi.sandbox.project.tree import OverLimits, ProjectLimits
-from rumi.sandbox.workspace import MAX_DEPTH, measure
+from rumi.sandbox.workspace import BLOCK_BYTES, MAX_DEPTH, measure
 
 _CHUNK_BYTES = 1 << 20
 _FICLONE = 0x40049409  # _IOW(0x94, 9, int), on every architecture that Rumi runs on
@@ -120,7 +120,10 @@ def _copy_file(folder: int, name: str, target: Path, copied: CopySummary) -> Non
             return
         flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
         with opened(os.open(target, flags, 0o700 if status.st_mode & 0o100 else 0o600)) as copy:
-            if copied.bounds is not None and copied.bytes + status.st_blocks * 512 > copied.bounds.bytes:
+            if (
+                copied.bounds is not None
+                and copied.bytes + status.st_blocks * BLOCK_BYTES > copied.bounds.bytes
+            ):
                 raise OverLimits("bytes", copied.bounds.bytes)
             if copied.bounds is not None and clone(source, copy):
                 copied.bytes += status.st_size

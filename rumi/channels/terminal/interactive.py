@@ -133,8 +133,8 @@ async def _serve(
 ) -> int:
     """Handle input until the person or a signal ends the chat; return the exit code.
 
-    If a turn is running at that moment, it continues in the daemon. `offer` puts a line that was not sent
-    back into the input line.
+    If a turn is running at that moment, it continues in the daemon. A line that was not sent comes back
+    into the input line.
     """
 
     async def unfold(*, everything: bool) -> None:

@@ -8,7 +8,7 @@ from rumi.platform.texts.operating import short_duration
 from rumi.platform.texts.parked import numbered, parked_buttons, parked_question
 from rumi.platform.texts.tasks import shortly
 from rumi.platform.texts.words import in_words
-from rumi.texts import Language, Text, gettext, ngettext, translate
+from rumi.texts import Language, Text, gettext, translate
 
 
 def bot_iteration(language: Language, number: int, most: int) -> str:
@@ -195,43 +195,6 @@ def bot_clones(language: Language, folder: str) -> str:
     return gettext(language, "copying {folder} for the bot", folder=shown(folder))
 
 
-def bot_left_out(language: Language, path: str, reason: str) -> str:
-    """Say that a file or folder of a project was not copied for a bot, and why."""
-    why = {
-        "special": gettext(language, "it is not a file, a folder or a link"),
-        "git": gettext(language, "it belongs to git"),
-        "deep": gettext(language, "it lies too deep"),
-        "unreadable": gettext(language, "it cannot be read"),
-        "link": gettext(language, "it is a link that leads out"),
-        "mount": gettext(language, "another disk is mounted there"),
-        "large": gettext(language, "with it, the changes are larger than [sandbox] workspace_mb"),
-    }.get(reason, shown(reason))
-    left_out = gettext(language, "left out")
-    return f"⚠️ {left_out}: {shown(path)} ({why})"
-
-
 def bot_unchanged(language: Language, name: str) -> str:
     """Say that a bot has changed no files."""
     return gettext(language, "The bot {name} has changed nothing in its project.", name=name)
-
-
-def bot_apply_question(language: Language, count: int, folder: str) -> str:
-    """Ask whether a bot's changes may be applied to a folder."""
-    return ngettext(
-        language,
-        "Apply this change to {folder}?",
-        "Apply these {count} changes to {folder}?",
-        count,
-        folder=shown(folder),
-    )
-
-
-def bot_applied(language: Language, count: int, folder: str) -> str:
-    """Say how many files changed in a folder."""
-    return ngettext(
-        language,
-        "✅ {count} file changed in {folder}",
-        "✅ {count} files changed in {folder}",
-        count,
-        folder=shown(folder),
-    )

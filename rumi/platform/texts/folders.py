@@ -94,6 +94,21 @@ def ignored(language: Language, count: int) -> str:
     )
 
 
+def left_out(language: Language, path: str, reason: str) -> str:
+    """Say that a path of a folder is left out of a copy or of the changes, and why."""
+    why = {
+        "special": gettext(language, "it is not a file, a folder or a link"),
+        "git": gettext(language, "it belongs to git"),
+        "deep": gettext(language, "it lies too deep"),
+        "unreadable": gettext(language, "it cannot be read"),
+        "link": gettext(language, "it is a link that leads out"),
+        "mount": gettext(language, "another disk is mounted there"),
+        "large": gettext(language, "with it, the changes are larger than [sandbox] workspace_mb"),
+    }.get(reason, shown(reason))
+    label = gettext(language, "left out")
+    return f"⚠️ {label}: {shown(path)} ({why})"
+
+
 def nothing_applied(language: Language, why: str) -> str:
     """Say that nothing was applied, and why."""
     return gettext(language, "❌ Nothing was applied. {why}", why=why)

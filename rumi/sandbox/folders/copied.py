@@ -22,12 +22,19 @@ from rumi.sandbox.copying import copy_files
 from rumi.sandbox.entries import SETTLED_NS, version
 from rumi.sandbox.folders.links import FolderFault
 from rumi.sandbox.project.changes import FileChange
-from rumi.sandbox.project.tree import OverLimits, ProjectEntry, ProjectLimits, ProjectTree, file_entry, scan
+from rumi.sandbox.project.tree import (
+    UNBOUNDED,
+    OverLimits,
+    ProjectEntry,
+    ProjectLimits,
+    ProjectTree,
+    file_entry,
+    scan,
+)
 from rumi.sandbox.workspace import remove
 from rumi.texts import os_error
 
 INDEX: Final = "copied.json"
-_UNBOUNDED: Final = ProjectLimits(1 << 62, 1 << 62)
 
 
 @dataclass(slots=True)
@@ -69,7 +76,7 @@ def make_copy(folder: Path, copy: Path, state: Path, owner: tuple[int, int], bou
         copy_files(folder, draft, owner=owner, bounds=bounds)
         with opened(os.open(draft, FOLDER)) as top:
             copied = Copied()
-            copied.entries = scan(top, _UNBOUNDED, None, _Known(Copied(), copied)).entries
+            copied.entries = scan(top, UNBOUNDED, None, _Known(Copied(), copied)).entries
         if os.geteuid() == 0:
             os.chown(draft, *owner)
         if os.path.lexists(copy):  # of a killed call, whose list is missing: no command has used it
@@ -109,7 +116,7 @@ class _Known:
     Reads at most `most` bytes; then files that have changed are too large (EFBIG).
     """
 
-    def __init__(self, known: Copied, seen: Copied, most: int = 1 << 62) -> None:
+    def __init__(self, known: Copied, seen: Copied, most: int = UNBOUNDED.bytes) -> None:
         self._known = known
         self._seen = seen
         self._left = most
@@ -132,7 +139,7 @@ class _Known:
 
 def tree_of(copy: int, copied: Copied, most: int) -> ProjectTree:
     """Return the current files of the open copy. Only changed files are read, up to `most` bytes."""
-    return scan(copy, _UNBOUNDED, None, _Known(copied, Copied(), most))
+    return scan(copy, UNBOUNDED, None, _Known(copied, Copied(), most))
 
 
 def applied(state: Path, changes: list[FileChange]) -> None:

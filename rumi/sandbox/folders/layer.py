@@ -16,8 +16,9 @@ from rumi.platform.openat import FOLDER, READ, is_ordinary, openat2, opened
 from rumi.sandbox.entries import OPAQUE, is_opaque, is_whiteout
 from rumi.sandbox.project.tree import (
     DRAFT,
+    UNBOUNDED,
+    UNREADABLE,
     ProjectEntry,
-    ProjectLimits,
     ProjectTree,
     file_entry,
     is_gits,
@@ -28,8 +29,6 @@ ORIGIN: Final = "user.overlay.origin"
 """Attribute of a changed file that the kernel has copied from the folder beneath."""
 
 _MOST_DEPTH: Final = 256
-_UNREADABLE: Final = (errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENOTDIR, errno.ENXIO)
-_UNBOUNDED: Final = ProjectLimits(1 << 62, 1 << 62)
 
 
 class Layer:
@@ -41,7 +40,7 @@ class Layer:
     that existed beneath when they were changed.
     """
 
-    def __init__(self, upper: int, lower: int, *, digests: bool, most: int = 1 << 62) -> None:
+    def __init__(self, upper: int, lower: int, *, digests: bool, most: int = UNBOUNDED.bytes) -> None:
         self.after: dict[str, ProjectEntry | None] = {}
         self.left_out: list[tuple[str, str]] = []
         self.copied: set[str] = set()
@@ -69,13 +68,7 @@ class Layer:
                 except FileNotFoundError:
                     continue
                 except OSError as error:
-                    if error.errno not in (
-                        errno.EACCES,
-                        errno.EPERM,
-                        errno.ELOOP,
-                        errno.ENOTDIR,
-                        errno.ENXIO,
-                    ):
+                    if error.errno not in UNREADABLE:
                         raise
                     self.left_out.append((here, "unreadable"))
 
@@ -130,7 +123,7 @@ class Layer:
         except OSError:
             return False
         with opened(folder):
-            found = scan(folder, _UNBOUNDED, None, lambda path, entry, file: entry)
+            found = scan(folder, UNBOUNDED, None, lambda path, entry, file: entry)
         self.after.update({f"{here}/{path}": None for path in found.entries})
         self.left_out += [(f"{here}/{path}", reason) for path, reason in found.left_out]
         return True

@@ -5,7 +5,6 @@ import errno
 import hashlib
 import json
 import os
-import secrets
 import shutil
 import threading
 import time
@@ -24,7 +23,7 @@ from rumi.sandbox.folders.links import FolderFault, FolderLink, How, checked, re
 from rumi.sandbox.folders.views import UPPER, VIEW, WORK, NoView, Views, sweep, unreachable
 from rumi.sandbox.project import applying
 from rumi.sandbox.project.applying import FolderChanged, NotUndone, compare, named
-from rumi.sandbox.project.changes import Changes, FileChange, changes_between
+from rumi.sandbox.project.changes import COPIES, Changes, FileChange, changes_between, copies_in
 from rumi.sandbox.project.ignoring import Ignored
 from rumi.sandbox.project.tree import ProjectEntry, ProjectLimits, ProjectTree, entry_at
 from rumi.sandbox.project.work_tree import ignored_in, work_tree_of
@@ -32,7 +31,6 @@ from rumi.sandbox.workspace import remove as remove_tree
 from rumi.texts import Text, os_error
 
 SEEN: Final = "seen.json"
-SHOWN: Final = "shown-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +104,7 @@ class LinkedFolders:
         sweep(self._states)
         for chat in self.chats():
             with self._locks[chat], contextlib.suppress(OSError):
-                for left in self.state(chat).glob(f"{SHOWN}*"):
+                for left in self.state(chat).glob(f"{COPIES}*"):
                     shutil.rmtree(left, ignore_errors=True)
                 self._finish(chat)
 
@@ -247,10 +245,9 @@ class LinkedFolders:
             link = self._needed(chat)
             self._reach(link)
             self._finish(chat)
-            copies = self.state(chat) / f"{SHOWN}{secrets.token_hex(8)}"
             try:
-                copies.mkdir(mode=0o700)
-                yield link, self._found(chat, link, copies, [_plain(path) for path in paths])
+                with copies_in(self.state(chat)) as copies:
+                    yield link, self._found(chat, link, copies, [_plain(path) for path in paths])
             except OSError as error:
                 raise FolderFault(
                     "{folder} cannot be read: {reason}.",
@@ -258,8 +255,6 @@ class LinkedFolders:
                     folder=link.folder,
                     reason=os_error(error),
                 ) from error
-            finally:
-                shutil.rmtree(copies, ignore_errors=True)
 
     def apply(self, chat: str, token: str, paths: Collection[str] = ()) -> int:
         """Bring the changes with this token into the folder; return the number of paths.

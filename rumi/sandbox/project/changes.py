@@ -7,7 +7,10 @@ exactly what a person has seen is applied.
 
 import errno
 import os
+import secrets
+import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -15,6 +18,9 @@ from typing import Final, Literal, TypeAlias
 
 from rumi.platform.openat import is_ordinary, openat2, opened, read_foreign, shown
 from rumi.sandbox.project.tree import ProjectEntry, ProjectTree, Reason, file_entry, is_gits, stays_inside
+
+COPIES: Final = "shown-"
+"""Beginning of the names of folders with copies of changed files; a killed process leaves its own."""
 
 _CONTEXT: Final = 3
 _MOST_TEXT_BYTES: Final = 4_000_000
@@ -66,6 +72,21 @@ class Changes:
             and change.after in gone
             and change.after.size
         }
+
+
+@contextmanager
+def copies_in(state: Path) -> Iterator[Path]:
+    """Yield a new folder in `state` for copies of changed files; remove it when the block ends.
+
+    Raises:
+        OSError: The folder cannot be created.
+    """
+    copies = state / f"{COPIES}{secrets.token_hex(8)}"
+    try:
+        copies.mkdir(mode=0o700)
+        yield copies
+    finally:
+        shutil.rmtree(copies, ignore_errors=True)
 
 
 def changes_between(

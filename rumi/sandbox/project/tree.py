@@ -50,6 +50,12 @@ class ProjectLimits:
     files: int
 
 
+UNBOUNDED: Final = ProjectLimits(1 << 62, 1 << 62)
+
+UNREADABLE: Final = (errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENOTDIR, errno.ENXIO)
+"""Error numbers of an entry that cannot be read; a scan leaves it out."""
+
+
 class OverLimits(Exception):
     """A folder has more than it may have: more bytes than `most`, or more files and folders."""
 
@@ -129,13 +135,7 @@ class _Scan:
                     if error.errno == errno.EFBIG:
                         self.tree.left_out.append((here, "large"))
                         continue
-                    if error.errno not in (
-                        errno.EACCES,
-                        errno.EPERM,
-                        errno.ELOOP,
-                        errno.ENOTDIR,
-                        errno.ENXIO,
-                    ):
+                    if error.errno not in UNREADABLE:
                         raise
                     self.tree.left_out.append((here, "unreadable"))
 

@@ -36,6 +36,7 @@ from rumi.platform.atomic_write import atomic_write
 from rumi.platform.chat_ids import bot_key
 from rumi.platform.config.schema import BotsSection
 from rumi.platform.texts import bots as bot_texts
+from rumi.platform.texts import folders as folder_texts
 from rumi.platform.texts import questions as question_texts
 from rumi.platform.texts.translation import error_text
 from rumi.platform.threads import Offload
@@ -177,7 +178,7 @@ class BotKind:
         if not link.ready:
             context.report(bot_texts.bot_clones(context.language, link.folder))
             for path, reason in link.left_out:
-                context.report(bot_texts.bot_left_out(context.language, path, reason))
+                context.report(folder_texts.left_out(context.language, path, reason))
 
             def lacks(error: RumiError) -> None:
                 context.report(

@@ -18,7 +18,7 @@ from rumi.platform.openat import FOLDER, openat2, opened
 from rumi.platform.threads import Offload
 from rumi.sandbox.engine import Command, SandboxLimits
 from rumi.sandbox.incoming import put_file
-from rumi.sandbox.project.tree import ProjectLimits, scan
+from rumi.sandbox.project.tree import UNBOUNDED, scan
 from rumi.sandbox.workspace import WorkspaceError
 from rumi.sandbox.workspace import remove as remove_workspace
 from rumi.tasks.bots.config import BotError
@@ -146,7 +146,7 @@ async def _put(
 def _batches(base: Path) -> Iterator[bytes | str]:
     """Yield the base as tar files of a few megabytes each, and the path of each large file. Blocking."""
     with opened(os.open(base, FOLDER)) as top:
-        entries = scan(top, ProjectLimits(1 << 62, 1 << 62)).entries
+        entries = scan(top, UNBOUNDED).entries
         data, size = io.BytesIO(), 0
         tar = tarfile.open(fileobj=data, mode="w")  # noqa: SIM115
         for path, entry in entries.items():

@@ -19,9 +19,10 @@ from typing import Final
 from rumi.platform.atomic_write import atomic_write, folder_lock, fsync_path
 from rumi.platform.openat import FOLDER, openat2, opened
 from rumi.platform.texts.operating import short_size
-from rumi.sandbox.project.changes import Changes, changes_between
+from rumi.sandbox.project.changes import Changes, changes_between, copies_in
 from rumi.sandbox.project.ignoring import Ignored, Outer, rules_below
 from rumi.sandbox.project.tree import (
+    UNBOUNDED,
     CopyEntry,
     OverLimits,
     ProjectEntry,
@@ -207,10 +208,9 @@ class Project:
         """
         link = self.needed()
         base = self.base(link)
-        copies = self.state / f"shown-{secrets.token_hex(8)}"
         try:
-            copies.mkdir(mode=0o700)
             with contextlib.ExitStack() as stack:
+                copies = stack.enter_context(copies_in(self.state))
                 if not link.ready:
                     raise BotError(
                         "The bot {name} does not have its project yet.",
@@ -219,7 +219,7 @@ class Project:
                     )
                 ours = stack.enter_context(opened(os.open(base, FOLDER)))
                 theirs = stack.enter_context(self._opened())
-                before = scan(ours, ProjectLimits(1 << 62, 1 << 62))
+                before = scan(ours, UNBOUNDED)
                 # The rules come from the base: a bot that edits `.gitignore` cannot hide its changes.
                 ignored = Ignored(rules_below(ours), before.entries, link.outer) if link.git else None
                 after = scan(theirs, bounds, ignored)
@@ -233,8 +233,6 @@ class Project:
                 name=self.name,
                 reason=os_error(error),
             ) from error
-        finally:
-            shutil.rmtree(copies, ignore_errors=True)
 
     @contextmanager
     def _opened(self) -> Iterator[int]:
