@@ -51,7 +51,7 @@ _BUSY: Final = (errors.LockNotAvailable, errors.DeadlockDetected, errors.Seriali
 
 FLAGS: Final = frozenset(
     {"fresh", "asked", "forget", "tainted", "undone", "unattended", "admin", "apart", "notice", "attached"}
-    | {"priced", "done", "leaving"}
+    | {"priced", "done", "leaving", "automatic", "pinned", "archived"}
 )
 """Names of the boolean columns. SQLite stores their values as integers."""
 

@@ -24,8 +24,14 @@ class ExpiryCursor:
 _OF_A_SESSION = (
     " AND NOT EXISTS (SELECT 1 FROM sessions AS s WHERE s.chat = {0}.chat AND s.number = {0}.session"
     " AND (s.fresh OR (s.ended IS NULL AND (s.due = 0 OR s.due >= :now))))"
+    " AND NOT EXISTS (SELECT 1 FROM lineage JOIN sessions AS b"
+    " ON b.chat = lineage.chat AND b.number = lineage.session"
+    " WHERE lineage.chat = {0}.chat AND base = {0}.session"
+    " AND b.ended IS NULL AND (b.due = 0 OR b.due >= :now))"
 )
-"""SQL condition that excludes rows of current sessions and of sessions that still need fact extraction."""
+"""SQL condition that excludes rows of current sessions and of sessions that still need fact extraction.
+
+Rows of a session from which a current one has branched stay, too."""
 
 _OF_EARLIER_MONTHS = " AND created < :month - 86400"
 """SQL condition for rows older than the current month: budgets still count the usage of this month."""
@@ -123,6 +129,7 @@ def delete_chat(transaction: Transaction, chat: str) -> bool:
         "summaries",
         "episodes",
         "titles",
+        "lineage",
         "members",
         "tainted_files",
         "parked",
@@ -165,7 +172,7 @@ def forget_chat(transaction: Transaction, chat: str, before: int) -> bool:
             return True
     if forget_workspace(transaction, chat):
         return True
-    for table in ("summaries", "episodes", "parked", "titles", "members", "list_items", *UNDO):
+    for table in ("summaries", "episodes", "parked", "titles", "lineage", "members", "list_items", *UNDO):
         transaction.db.execute(f"DELETE FROM {table} WHERE chat = ?", (chat,))
     return False
 

@@ -5,9 +5,11 @@ from math import inf
 
 from rumi.models.fitting import in_short
 from rumi.models.model import Message, Picture, ToolCall
+from rumi.store.journal.lineage import rows_of
 from rumi.store.journal.parked import forget_parked
 from rumi.store.journal.records import HistoryEntry, Summary
 from rumi.store.journal.scopes import of_chat
+from rumi.store.journal.shown_json import dump_shown
 from rumi.store.journal.transaction import clean
 from rumi.store.steps import Transaction, step
 
@@ -72,12 +74,19 @@ def new_session(
             " (SELECT 1 FROM history WHERE history.chat = sessions.chat AND session = number)",
             (chat,),
         )
-        for table in ("summaries", "episodes"):
+        for table in ("summaries", "episodes", "lineage"):
             transaction.db.execute(f"DELETE FROM {table} WHERE chat = ?", (chat,))
         forget_parked(transaction, chat)
         # Separate sessions are due at once as well; only the pause after a failed attempt stays.
         transaction.db.execute("UPDATE sessions SET learn_after = 0 WHERE chat = ? AND tries = 0", (chat,))
-    return _open_session(transaction, chat)
+    number = open_session(transaction, chat)
+    if forget:
+        transaction.db.execute(
+            "UPDATE sessions SET forgotten = (SELECT coalesce(max(id), 0) FROM messages WHERE chat = ?1"
+            " AND (reply IS NOT NULL OR turn IS NOT NULL)) WHERE chat = ?1 AND number = ?2",
+            (chat, number),
+        )
+    return number
 
 
 @step(of_chat, owned=True)
@@ -89,7 +98,7 @@ def session_apart(transaction: Transaction, chat: str) -> int:
     """
     # The chat's session must exist first: numbers are given in order, and the latest open one is current.
     session_of(transaction, chat)
-    number = _open_session(transaction, chat)
+    number = open_session(transaction, chat)
     now = transaction.now()
     transaction.db.execute(
         "UPDATE sessions SET ended = ?, learn_after = ? WHERE chat = ? AND number = ?",
@@ -109,11 +118,12 @@ def summarize(
     change nothing, if the session has ended or the stored summary covers more messages.
     """
     # A summary is made in the background: another one, or the session's end, may have come first.
+    of_session, numbers = rows_of(transaction, chat, session)
     (end,) = transaction.db.execute(
-        "SELECT history.id FROM history JOIN sessions USING (chat)"
-        " WHERE chat = ? AND session = ? AND turn = ? AND number = session AND ended IS NULL"
+        f"SELECT history.id FROM history WHERE chat = ? AND {of_session} AND turn = ?"
+        " AND EXISTS (SELECT 1 FROM sessions WHERE sessions.chat = ? AND number = ? AND ended IS NULL)"
         " ORDER BY history.id DESC LIMIT 1 OFFSET ?",
-        (chat, session, summary.turn, max(0, summary.kept)),
+        (chat, *numbers, summary.turn, chat, session, max(0, summary.kept)),
     ).fetchone() or (None,)
     upto, turn, text, covered = transaction.db.execute(
         "SELECT upto, turn, text, told FROM summaries WHERE chat = ? AND session = ?", (chat, session)
@@ -135,8 +145,8 @@ def summarize(
         ),
     )
     (kept,) = transaction.db.execute(
-        "SELECT count(*) FROM history WHERE chat = ? AND session = ? AND turn = ? AND id > ?",
-        (chat, session, turn, upto),
+        f"SELECT count(*) FROM history WHERE chat = ? AND {of_session} AND turn = ? AND id > ?",
+        (chat, *numbers, turn, upto),
     ).fetchone()
     return Summary(turn, text, summary.tainted, summary.links, gap=covered < upto, kept=int(kept))
 
@@ -157,10 +167,11 @@ def shorten_history(transaction: Transaction, chat: str, session: int, latest: i
     The stored history does not change.
     """
     # The position is stored and only grows: prompts must keep their beginning, which servers cache.
+    of_session, numbers = rows_of(transaction, chat, session)
     row = transaction.db.execute(
-        "SELECT id FROM history WHERE chat = ? AND session = ? AND NOT undone AND silent >= 0"
+        f"SELECT id FROM history WHERE chat = ? AND {of_session} AND NOT undone AND silent >= 0"
         " ORDER BY id DESC LIMIT 1 OFFSET ?",
-        (chat, session, latest),
+        (chat, *numbers, latest),
     ).fetchone()
     if row is not None:
         transaction.db.execute(
@@ -242,19 +253,22 @@ def _entries(
     `max_tokens` is left out completely, except the latest turn, of which only the end is returned. The turn
     that did not fit is "" if all turns fit.
     """
+    of_session, numbers = rows_of(transaction, *session)
+    (shortened,) = transaction.db.execute(
+        "SELECT short FROM sessions WHERE chat = ? AND number = ?", session
+    ).fetchone() or (0,)
     rows = transaction.db.execute(
-        "SELECT turn, message, history.tainted, links, silent, id <= sessions.short FROM history"
-        " JOIN sessions ON sessions.chat = history.chat AND sessions.number = history.session"
-        " WHERE history.chat = ? AND history.session = ? AND id > ? AND id <= ? AND NOT undone"
+        "SELECT turn, message, tainted, links, silent, id FROM history"
+        f" WHERE chat = ? AND {of_session} AND id > ? AND id <= ? AND NOT undone"
         " AND silent >= 0 ORDER BY id DESC LIMIT ?",
-        (*session, behind, upto, limit),
+        (session[0], *numbers, behind, upto, limit),
     )
     entries: list[HistoryEntry] = []
     cut_turn = ""
     left = inf if max_tokens is None else max_tokens
-    for turn, text, tainted, links, silent, short in rows:
+    for turn, text, tainted, links, silent, id in rows:
         message = load_message(text)
-        message = in_short(message) if short else message
+        message = in_short(message) if id <= shortened else message
         left -= message.tokens
         if left < 0 and entries:
             if entries[0].turn != turn:
@@ -271,10 +285,13 @@ def insert_history(
     """Append entries to a session."""
     now = transaction.now()
     transaction.db.executemany(
-        "INSERT INTO history (chat, session, turn, message, tainted, links, created)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO history (chat, session, turn, message, tainted, links, created, shown)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         [
-            (chat, session, e.turn, dump_message(e.message), e.tainted, json.dumps(e.links), now)
+            (
+                *(chat, session, e.turn, dump_message(e.message), e.tainted, json.dumps(e.links), now),
+                dump_shown(e.shown, e.message.content),
+            )
             for e in entries
         ],
     )
@@ -288,9 +305,10 @@ def mark_silent(
     transaction: Transaction, chat: str, session: int, turn: str, schedule: int, hides: tuple[str, ...]
 ) -> None:
     """Record that a turn of a schedule has ended silently, and that prompts leave out the turns `hides`."""
-    mark = "UPDATE history SET silent = ? WHERE chat = ? AND session = ? AND turn = ?"
-    marks = [(-schedule, chat, session, hidden) for hidden in hides]
-    transaction.db.executemany(mark, [*marks, (schedule, chat, session, turn)])
+    of_session, numbers = rows_of(transaction, chat, session)
+    mark = f"UPDATE history SET silent = ? WHERE chat = ? AND {of_session} AND turn = ?"
+    marks = [(-schedule, chat, *numbers, hidden) for hidden in hides]
+    transaction.db.executemany(mark, [*marks, (schedule, chat, *numbers, turn)])
 
 
 def session_of(transaction: Transaction, chat: str) -> tuple[int, float]:
@@ -302,10 +320,11 @@ def session_of(transaction: Transaction, chat: str) -> tuple[int, float]:
         "SELECT number, due FROM sessions WHERE chat = ? AND ended IS NULL ORDER BY number DESC LIMIT 1",
         (chat,),
     ).fetchone()
-    return (int(row[0]), float(row[1])) if row else (_open_session(transaction, chat), 0.0)
+    return (int(row[0]), float(row[1])) if row else (open_session(transaction, chat), 0.0)
 
 
-def _open_session(transaction: Transaction, chat: str) -> int:
+def open_session(transaction: Transaction, chat: str) -> int:
+    """Begin a session with the next number, and return the number."""
     (number,) = transaction.db.execute(
         "SELECT coalesce(max(number), 0) + 1 FROM sessions WHERE chat = ?", (chat,)
     ).fetchone()

@@ -98,7 +98,24 @@ def _accept_new(message: Incoming, transaction: Transaction) -> Incoming | None:
     if message.album:
         insert_part(message, transaction)
         return Incoming(message.update)
-    return insert_message(in_words(message, transaction), transaction) if message.chat else message
+    if not message.chat:
+        return message
+    stored = insert_message(in_words(message, transaction), transaction)
+    if update is not None:
+        transaction.db.execute(
+            "UPDATE updates SET message = ? WHERE source = ? AND number = ?",
+            (stored.id, update.source, update.number),
+        )
+    return stored
+
+
+@step(reads=True)
+def message_of_update(transaction: Transaction, source: str, number: int) -> int:
+    """Return the number of the message that an update became; 0 if it became none."""
+    found = transaction.db.execute(
+        "SELECT message FROM updates WHERE source = ? AND number = ?", (source, number)
+    ).fetchone()
+    return (found[0] or 0) if found else 0
 
 
 def _correct(message: Incoming, transaction: Transaction) -> Incoming | None:
@@ -123,7 +140,9 @@ def _correct(message: Incoming, transaction: Transaction) -> Incoming | None:
             transaction.db.execute("UPDATE messages SET text = ? WHERE id = ?", (text, corrected))
     else:
         last = transaction.db.execute(
-            "SELECT max(id), max(CASE WHEN turn IS NOT NULL THEN id END) FROM messages WHERE chat = ?",
+            # A command that asked a question has a turn, but no session.
+            "SELECT max(id), max(CASE WHEN turn IS NOT NULL AND session IS NOT NULL THEN id END)"
+            " FROM messages WHERE chat = ?",
             (message.chat,),
         ).fetchone()
         if corrected != last[0] and first != last[1]:
@@ -143,8 +162,9 @@ def insert_message(message: Incoming, transaction: Transaction) -> Incoming:
     (id,) = transaction.db.execute(
         "INSERT INTO messages"
         " (chat, text, received, language, admin, origin, enclosures, user, unattended, apart, channel,"
-        " model, project, task, schedule, notice, tainted, buttons, sent, corrects, event_of, pressed, reply)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+        " model, project, task, schedule, notice, tainted, buttons, sent, corrects, event_of, pressed,"
+        " branches, reply)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
         (
             message.chat,
             clean(message.text),
@@ -168,6 +188,7 @@ def insert_message(message: Incoming, transaction: Transaction) -> Incoming:
             message.corrected,
             clean(message.trigger),
             int(bool(message.button)),
+            message.branches,
             reply or None,
         ),
     ).fetchone()
@@ -376,6 +397,15 @@ def load_chat(transaction: Transaction, chat: str, limit: int, max_tokens: int |
     )
 
 
+@step(of_chat, reads=True)
+def find_waiting(transaction: Transaction, chat: str, message: int) -> Incoming | None:
+    """Return a message, with its parts, that has neither a turn nor a reply; None if there is none."""
+    found = transaction.db.execute(
+        "SELECT 1 FROM messages WHERE chat = ? AND id = ? AND turn IS NULL AND reply IS NULL", (chat, message)
+    ).fetchone()
+    return None if found is None else whole_message(transaction, chat, message)
+
+
 @step(reads=True)
 def open_messages(transaction: Transaction, chat: str, after: int) -> tuple[Incoming, ...]:
     """Return the chat's messages that have no final reply and a number higher than `after`, in order."""
@@ -431,6 +461,12 @@ def find_cut_off(transaction: Transaction, chat: str) -> Incoming | None:
     )
     last = next(iter(_messages(transaction, found, chat, chat, session, *CUT_OFF)), None)
     return None if last is None else _whole(transaction, last)
+
+
+def whole_message(transaction: Transaction, chat: str, message: int) -> Incoming | None:
+    """Return a message of a chat joined with the messages that are parts of it; None if it does not exist."""
+    first = next(iter(_messages(transaction, "messages WHERE chat = ? AND id = ?", chat, message)), None)
+    return None if first is None else _whole(transaction, first)
 
 
 def _whole(transaction: Transaction, first: Incoming) -> Incoming:
@@ -501,7 +537,7 @@ def _messages(transaction: Transaction, found: str, *values: object) -> tuple[In
     rows = transaction.db.execute(
         "SELECT id, chat, text, language, admin, origin, enclosures, user, unattended, apart, channel,"
         " model, project, coalesce(task, 0), coalesce(schedule, 0), notice, tainted, coalesce(turn, ''),"
-        " sent, received, coalesce(part_of, 0), resumed, corrects, event_of"
+        " sent, received, coalesce(part_of, 0), resumed, corrects, event_of, branches"
         f" FROM {found}",
         values,
     )
@@ -513,7 +549,7 @@ def _messages(transaction: Transaction, found: str, *values: object) -> tuple[In
             language=language or None,
             admin=bool(admin),
             origin=origin,
-            attachments=_attachments(attachments),
+            attachments=load_attachments(attachments),
             user=user,
             unattended=bool(unattended),
             apart=bool(apart),
@@ -531,6 +567,7 @@ def _messages(transaction: Transaction, found: str, *values: object) -> tuple[In
             resumed=resumed,
             corrected=corrected,
             trigger=trigger,
+            branches=branches,
         )
         for (
             id,
@@ -557,16 +594,17 @@ def _messages(transaction: Transaction, found: str, *values: object) -> tuple[In
             resumed,
             corrected,
             trigger,
+            branches,
         ) in rows
     )
 
 
 def _enclosures(attachments: tuple[Attachment, ...]) -> str:
-    """Return attachments as the text that `_attachments` loads."""
+    """Return attachments as the text that `load_attachments` loads."""
     return clean(json.dumps([asdict(one) for one in attachments]))
 
 
-def _attachments(text: str) -> tuple[Attachment, ...]:
+def load_attachments(text: str) -> tuple[Attachment, ...]:
     """Load the attachments of a message. Return none if the stored text is damaged.
 
     The message still gets a reply then.

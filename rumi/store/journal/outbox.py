@@ -9,6 +9,7 @@ from rumi.store.journal.history import insert_history, mark_silent
 from rumi.store.journal.parked import buttons_in, buttons_json, note_asked
 from rumi.store.journal.records import FinalReply, FireOutcome, OutcomeHow, StoredReply
 from rumi.store.journal.scopes import of_chat, of_reply
+from rumi.store.journal.shown_json import dump_questions, load_questions
 from rumi.store.journal.spending import record_notices
 from rumi.store.journal.transaction import clean, mine
 from rumi.store.steps import Transaction, step
@@ -43,11 +44,19 @@ def settle(transaction: Transaction, chat: str, reply: FinalReply) -> int:
             "UPDATE sessions SET nano = nano + ? WHERE chat = ? AND number = ?", (reply.nano, chat, session)
         )
     delivery = insert_reply(transaction, chat, reply.text, in_place=reply.in_place)
+    if reply.note or reply.questions or reply.silent:
+        transaction.db.execute(
+            "UPDATE outbox SET note = ?, questions = ?, silent = ? WHERE id = ?",
+            (clean(reply.note), dump_questions(reply.questions), int(reply.silent), delivery),
+        )
     transaction.db.executemany(
-        "UPDATE messages SET reply = ?, reason = ?, session = coalesce(session, nullif(?, 0))"
-        " WHERE id = ? AND reply IS NULL",
+        "UPDATE messages SET reply = ?, reason = ?, session = coalesce(session, nullif(?, 0)),"
+        " turn = coalesce(turn, nullif(?, '')) WHERE id = ? AND reply IS NULL",
         [
-            (delivery, reply.reason if index == 0 else None, reply.session, message)
+            (
+                *(delivery, None if index else reply.reason, reply.session),
+                *("" if index else reply.turn, message),
+            )
             for index, message in enumerate(reply.messages)
         ],
     )
@@ -164,7 +173,7 @@ def undelivered_replies(
         "SELECT outbox.id, outbox.text, parts, messages.id, turn, reason, origin, preview,"
         " coalesce(task, 0), coalesce(schedule, 0), coalesce(buttons, '[]'), begun, coalesce(language, ''),"
         " coalesce(part_of, 0), coalesce(messages.text, '') != '', coalesce(event_of, ''),"
-        " in_place * coalesce(pressed, 0)"
+        " in_place * coalesce(pressed, 0), outbox.created, delivered, note, questions"
         " FROM outbox LEFT JOIN messages ON reply = outbox.id WHERE outbox.chat = ?1"
     )
     rows = transaction.db.execute(
@@ -178,7 +187,8 @@ def undelivered_replies(
     replies: dict[int, StoredReply] = {}
     silent = set[int]()  # replies whose message so far has no text, so that a part with text is answered
     for delivery, text, parts, message, turn, reason, origin, preview, task, schedule, *more_columns in rows:
-        buttons_text, begun, language, part_of, speaks, trigger, in_place = more_columns
+        buttons_text, begun, language, part_of, speaks, trigger, in_place, *told = more_columns
+        created, delivered, note, questions = told
         first = StoredReply(
             *(delivery, (), text),
             parts=parts,
@@ -189,6 +199,10 @@ def undelivered_replies(
             begun=begun,
             language=language or "en",
             replaces=(origin or None) if in_place else None,
+            created=created,
+            delivered=delivered is not None,
+            note=note,
+            questions=load_questions(questions),
         )
         reply = replies.get(delivery, first)
         if message is not None:

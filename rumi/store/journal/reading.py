@@ -2,18 +2,15 @@
 
 from rumi.platform.chat_ids import TASK
 from rumi.platform.unaccented import unaccented
+from rumi.store.journal.filing import SHOWN_CHARS
 from rumi.store.journal.history import MOST_ENTRY, load_links, load_message
+from rumi.store.journal.lineage import rows_of
 from rumi.store.journal.records import FoundEntries, HistoryEntry, StoredChat, StoredEntry
-from rumi.store.journal.scopes import of_chat
-from rumi.store.journal.transaction import clean
 from rumi.store.steps import Transaction, step
 
 SEARCHED = 1_000
 """Maximum number of history rows that one search request reads. Other requests wait during that time."""
 
-
-SHOWN_CHARS = 200
-"""Maximum number of characters of a chat's last message in a list of chats."""
 
 MOST_FOUND = 50
 """Maximum number of entries that one search request returns."""
@@ -24,10 +21,6 @@ _NOT_FORGOTTEN = (
     " WHERE s.chat = history.chat AND s.number = session AND s.forget)"
 )
 """SQL condition that excludes entries of forgotten sessions, which a sweep will delete."""
-_GOING_ON = (
-    " AND session = (SELECT max(number) FROM sessions AS s WHERE s.chat = history.chat AND s.ended IS NULL)"
-    " AND NOT undone"
-)
 
 
 @step(reads=True)
@@ -40,26 +33,17 @@ def list_chats(
         "WITH RECURSIVE known (chat) AS (SELECT min(chat) FROM messages WHERE chat > '' UNION ALL"
         " SELECT (SELECT min(messages.chat) FROM messages WHERE messages.chat > known.chat) FROM known"
         " WHERE known.chat IS NOT NULL)"
-        " SELECT known.chat, coalesce(title, ''), text, received FROM known"
+        " SELECT known.chat, coalesce(title, ''), text, received, messages.id, coalesce(automatic, FALSE),"
+        " coalesce(pinned, FALSE), coalesce(archived, FALSE) FROM known"
         " JOIN messages ON messages.id = (SELECT max(id) FROM messages WHERE messages.chat = known.chat)"
         f" LEFT JOIN titles ON titles.chat = known.chat WHERE {_without('known.chat', without)}"
         " ORDER BY messages.id DESC LIMIT ?",
         (*without, limit),
     )
-    return tuple(StoredChat(chat, title, text[:SHOWN_CHARS], at) for chat, title, text, at in rows)
-
-
-@step(of_chat)
-def name_chat(transaction: Transaction, chat: str, title: str) -> None:
-    """Set the title of a chat; an empty title removes it."""
-    if title:
-        transaction.db.execute(
-            "INSERT INTO titles (chat, title) VALUES (?, ?)"
-            " ON CONFLICT (chat) DO UPDATE SET title = excluded.title",
-            (chat, clean(title)),
-        )
-    else:
-        transaction.db.execute("DELETE FROM titles WHERE chat = ?", (chat,))
+    return tuple(
+        StoredChat(chat, title, text[:SHOWN_CHARS], at, last, *map(bool, marks))
+        for chat, title, text, at, last, *marks in rows
+    )
 
 
 @step(reads=True)
@@ -76,10 +60,17 @@ def read_history(
     The entries are from all sessions of the chat; with `going_on`, only from the current session. With
     `told`, turns that have ended silently are left out.
     """
-    which = (_GOING_ON if going_on else _NOT_FORGOTTEN) + (" AND silent = 0" if told else "")
+    which, numbers = _NOT_FORGOTTEN, tuple[int, ...]()
+    if going_on:
+        (current,) = transaction.db.execute(
+            "SELECT coalesce(max(number), 0) FROM sessions WHERE chat = ? AND ended IS NULL", (chat,)
+        ).fetchone()
+        of_session, numbers = rows_of(transaction, chat, current)
+        which = f" AND {of_session} AND NOT undone"
+    which += " AND silent = 0" if told else ""
     rows = transaction.db.execute(
         f"SELECT {_ENTRY} FROM history WHERE chat = ? AND id < ?{which} ORDER BY id DESC LIMIT ?",
-        (chat, before, limit),
+        (chat, before, *numbers, limit),
     )
     return tuple(reversed([_entry(row) for row in rows]))
 
@@ -135,15 +126,6 @@ def used_commands(transaction: Transaction, chat: str, owner: str) -> frozenset[
     return frozenset(name for names, used in zip(commands, found, strict=True) if used for name in names)
 
 
-def excerpt(text: str, words: str, chars: int = 160) -> str:
-    """Return the part of a text around the first occurrence of a search word, on one line."""
-    line = " ".join(text.split())
-    first = next(iter(unaccented(words).split()), "")
-    # Folding may change lengths, so the position is approximate, which suffices here.
-    start = max(0, unaccented(line).find(first) - chars // 4)
-    return f"{'…' if start else ''}{line[start : start + chars]}{'…' if start + chars < len(line) else ''}"
-
-
 def _has(text: str, words: list[str]) -> bool:
     return bool(words) and all(word in text for word in words)
 
@@ -157,3 +139,22 @@ def _entry(row: tuple[int, str, int, float, str, str, int, str, int]) -> StoredE
     id, chat, session, at, turn, message, tainted, links, undone = row
     entry = HistoryEntry(turn, load_message(message), bool(tainted), load_links(links))
     return StoredEntry(id, chat, session, at, entry, bool(undone))
+
+
+@step(reads=True)
+def read_onward(transaction: Transaction, chat: str, after: int, limit: int) -> tuple[StoredEntry, ...]:
+    """Return the chat's first history entries after the entry number `after`, oldest first."""
+    rows = transaction.db.execute(
+        f"SELECT {_ENTRY} FROM history WHERE chat = ? AND id > ?{_NOT_FORGOTTEN} ORDER BY id LIMIT ?",
+        (chat, after, limit),
+    )
+    return tuple(_entry(row) for row in rows)
+
+
+@step(reads=True)
+def last_model(transaction: Transaction, chat: str, channel: str) -> str:
+    """Return the model of the last message that came through a channel into a chat; empty for the default."""
+    row = transaction.db.execute(
+        "SELECT model FROM messages WHERE chat = ? AND channel = ? ORDER BY id DESC LIMIT 1", (chat, channel)
+    ).fetchone()
+    return "" if row is None else str(row[0])

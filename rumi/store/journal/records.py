@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from rumi.models.model import Message
+from rumi.store.journal.shown import Shown, ShownQuestion
 from rumi.store.protocol import Trouble
 from rumi.texts import Language
 
@@ -95,7 +96,8 @@ class HistoryEntry:
 
     `tainted` is True if untrusted content had been read when the message was created. `links` are the known
     URLs in the message, exactly as the user or a page wrote them. `silent` is the schedule of a turn that has
-    ended without a message to the user; 0 for other turns.
+    ended without a message to the user; 0 for other turns. `shown` is what people saw of the message besides
+    its text; prompts never contain it, and only transcripts load it.
     """
 
     turn: str
@@ -103,6 +105,7 @@ class HistoryEntry:
     tainted: bool = False
     links: tuple[str, ...] = ()
     silent: int = 0
+    shown: Shown | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +223,7 @@ class Incoming:
     - `corrects`: the message replaces the text of the stored message with the same origin, chat and user.
     - `zone`, `place`: the time zone of the sender's device, and the sender's latitude and longitude. They
       propose the owner's time zone and are not stored; empty and None if unknown.
+    - `branches`: the number of an earlier message. The turn begins a new session with the history before it.
     - `sent`: the time when the sender sent the message, as its source reports it, in seconds since 1970; 0 if
       the source reports none.
 
@@ -269,6 +273,7 @@ class Incoming:
     resumed: int = 0
     corrects: bool = False
     corrected: int = 0
+    branches: int = 0
 
     @property
     def said_at(self) -> float:
@@ -342,23 +347,45 @@ def text_units(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class StoredChat:
-    """A chat in a list. `title` is the title that the owner gave the chat, or empty.
+    """A chat in a list. `title` is the chat's title, or empty; an `automatic` one was made by the program.
 
     `text` is the beginning of the last message. `at` is the time when that message was received, in seconds
-    since 1970.
+    since 1970, and `last` its number.
     """
 
     chat: str
     title: str
     text: str
     at: float
+    last: int = 0
+    automatic: bool = False
+    pinned: bool = False
+    archived: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChatLine:
+    """What a list shows of a chat besides its title.
+
+    `text` is the beginning of what was said last: by the person ("you") or by the "assistant". `unread` is
+    the number of replies that nobody has received yet, and `session` the number of the current session, 0 if
+    there is none. `waiting` is the number of tool calls that wait for a yes.
+    """
+
+    chat: str
+    text: str
+    by: Literal["you", "assistant", ""]
+    unread: int
+    session: int
+    waiting: int
 
 
 @dataclass(frozen=True, slots=True)
 class StoredEntry:
     """A history entry of a chat, with its number `id`, its session and its time. Later ids are higher.
 
-    `at` is in seconds since 1970. `undone` is True if the turn of the entry was undone.
+    `at` is in seconds since 1970. `undone` is True if the turn of the entry was undone. `cut` is True if the
+    message's text was too long for the reader, so that its end is missing.
     """
 
     id: int
@@ -367,6 +394,7 @@ class StoredEntry:
     at: float
     entry: HistoryEntry
     undone: bool = False
+    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,7 +418,10 @@ class StoredReply:
     `schedule` is the schedule that created the message, `trigger` the trigger whose event it brings.
     `language` is the language of the first message. `replaces` is the source's number of the message that the
     reply takes the place of: a button below that message was pressed; None for a reply that becomes a message
-    of its own.
+    of its own. `created` is the time of the reply, in seconds since 1970. `delivered` is True if it does not
+    wait for a reader any more. `joined` are those of the messages that became parts of the first one's turn.
+    `note` is a line for people about the files of the chat's folder, and
+    `questions` were asked for a command that began no turn.
     """
 
     delivery: int
@@ -408,6 +439,11 @@ class StoredReply:
     begun: int = 0
     language: Language = "en"
     replaces: int | None = None
+    created: float = 0.0
+    delivered: bool = False
+    note: str = ""
+    questions: tuple[ShownQuestion, ...] = ()
+    joined: tuple[int, ...] = ()
 
 
 OutcomeHow: TypeAlias = Literal["said", "nothing_new", "unchanged", "changed", "failed", "parked", "stopped"]
@@ -441,7 +477,8 @@ class FinalReply:
     `silent` reply counts as delivered: nobody is told of it. `hides` are earlier silent turns, which prompts
     leave out from now on. `outcome` is what the schedule of the first
     message shows about this work; None for what follows from `reason`. `nano` is the price of the turn in
-    billionths of a USD, 0 if it is unknown.
+    billionths of a USD, 0 if it is unknown. `note` is a line for people about the files of the chat's folder.
+    `questions` were asked for a command that began no turn; clients saw them in the `turn` of that name.
     """
 
     messages: tuple[int, ...]
@@ -459,6 +496,9 @@ class FinalReply:
     hides: tuple[str, ...] = ()
     outcome: "FireOutcome | None" = None
     nano: int = 0
+    note: str = ""
+    questions: tuple[ShownQuestion, ...] = ()
+    turn: str = ""
 
 
 @dataclass(frozen=True, slots=True)

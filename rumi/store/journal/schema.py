@@ -2,7 +2,7 @@
 
 from rumi.store.sqlite import Schema
 
-SCHEMA_VERSION = 19
+SCHEMA_VERSION = 20
 
 SCHEMA = """
 CREATE TABLE messages (
@@ -37,7 +37,8 @@ CREATE TABLE messages (
     corrects INTEGER NOT NULL DEFAULT 0,      -- the message whose text it has replaced
     asking   TEXT NOT NULL DEFAULT '',        -- the call of its turn that waits for a person's yes
     event_of TEXT NOT NULL DEFAULT '',        -- the trigger whose event it brings
-    pressed  INTEGER NOT NULL DEFAULT 0       -- it is a press of a button below the message `origin`
+    pressed  INTEGER NOT NULL DEFAULT 0,      -- it is a press of a button below the message `origin`
+    branches INTEGER NOT NULL DEFAULT 0       -- the message from which its turn begins the chat anew
 );
 CREATE INDEX messages_open ON messages (chat) WHERE reply IS NULL;
 CREATE INDEX messages_of_reply ON messages (reply);
@@ -49,6 +50,7 @@ CREATE TABLE updates (           -- what a source may deliver twice
     source TEXT NOT NULL,        -- a channel
     number INTEGER NOT NULL,     -- the source's
     seen   REAL NOT NULL,
+    message INTEGER,             -- the one that it became
     PRIMARY KEY (source, number)
 ) WITHOUT ROWID;
 CREATE INDEX updates_by_age ON updates (source, seen);
@@ -61,7 +63,10 @@ CREATE TABLE outbox (
     parts     INTEGER NOT NULL DEFAULT 0,     -- how many of its parts a person has already
     failure   TEXT,              -- why nobody will ever have it; then `delivered` is when that was found
     begun     INTEGER NOT NULL DEFAULT 0,     -- how many of its parts a person may have
-    in_place  INTEGER NOT NULL DEFAULT 0      -- it takes the place of the message whose button was pressed
+    in_place  INTEGER NOT NULL DEFAULT 0,     -- it takes the place of the message whose button was pressed
+    note      TEXT NOT NULL DEFAULT '',       -- a line for people about the files of the chat's folder
+    questions TEXT NOT NULL DEFAULT '[]',     -- JSON: what was asked for the command that it answers
+    silent    INTEGER NOT NULL DEFAULT 0      -- views show neither it nor the messages that it answers
 );
 CREATE INDEX outbox_waiting ON outbox (chat, id) WHERE delivered IS NULL;
 CREATE TABLE history (
@@ -75,10 +80,12 @@ CREATE TABLE history (
     links   TEXT NOT NULL DEFAULT '[]',       -- JSON: addresses that its user or a page gave, word for word
     undone  INTEGER NOT NULL DEFAULT 0,       -- its turn was taken back: prompts do not show it
     -- The schedule whose turn ended without a message; negative if a later one did: prompts do not show it
-    silent  INTEGER NOT NULL DEFAULT 0
+    silent  INTEGER NOT NULL DEFAULT 0,
+    shown   TEXT NOT NULL DEFAULT ''          -- JSON: what people saw of it, and what its model call used
 );
 CREATE INDEX history_of_session ON history (chat, session, id);
 CREATE INDEX history_of_chat ON history (chat, id);
+CREATE INDEX history_of_turn ON history (chat, turn, id);
 CREATE INDEX history_tainted ON history (chat, session) WHERE tainted;
 CREATE TABLE sessions (
     chat    TEXT NOT NULL,
@@ -95,10 +102,12 @@ CREATE TABLE sessions (
     short   INTEGER NOT NULL DEFAULT 0,  -- prompts show tool results up to this history entry shortened
     tainted INTEGER NOT NULL DEFAULT 0,  -- expired entries of it were tainted
     nano    INTEGER NOT NULL DEFAULT 0,   -- price of its turns in billionths of a USD
+    forgotten INTEGER NOT NULL DEFAULT 0, -- messages of earlier sessions up to this one are not shown
     PRIMARY KEY (chat, number)
 );
 CREATE INDEX sessions_to_learn ON sessions (chat, number) WHERE fresh;
 CREATE INDEX sessions_to_forget ON sessions (chat, number) WHERE forget;
+CREATE INDEX sessions_after_reset ON sessions (chat, number) WHERE forgotten > 0;
 CREATE TABLE summaries (         -- what stands in the prompt for the beginning of a session
     chat    TEXT NOT NULL,
     session INTEGER NOT NULL,
@@ -140,10 +149,21 @@ CREATE TABLE members (           -- people who have written to the bot in a grou
     seen  REAL NOT NULL,
     PRIMARY KEY (chat, user)
 ) WITHOUT ROWID;
-CREATE TABLE titles (            -- what the owner of a chat calls it
+CREATE TABLE titles (            -- what the owner of a chat calls it, and how its owner has filed it
     chat  TEXT PRIMARY KEY,
-    title TEXT NOT NULL
+    title TEXT NOT NULL,
+    automatic INTEGER NOT NULL DEFAULT 0,     -- the program has made the title
+    pinned    INTEGER NOT NULL DEFAULT 0,
+    archived  INTEGER NOT NULL DEFAULT 0
 );
+CREATE TABLE lineage (           -- sessions whose beginning a branch shares
+    chat    TEXT NOT NULL,
+    session INTEGER NOT NULL,    -- the branch
+    base    INTEGER NOT NULL,    -- a session that has a part of its history
+    upto    INTEGER NOT NULL,    -- the last history entry of that part
+    PRIMARY KEY (chat, session, base)
+) WITHOUT ROWID;
+CREATE INDEX lineage_of_base ON lineage (chat, base);
 CREATE TABLE tasks (
     id       INTEGER PRIMARY KEY AUTOINCREMENT,
     kind     TEXT NOT NULL,      -- what it is: web, repo, bot
@@ -667,6 +687,25 @@ ALTER TABLE sessions ADD COLUMN tainted INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE sessions ADD COLUMN nano INTEGER NOT NULL DEFAULT 0;
 UPDATE sessions SET tainted = TRUE WHERE started + 60 <
     (SELECT min(created) FROM history WHERE history.chat = sessions.chat AND session = number);
+""",
+    19: """
+ALTER TABLE history ADD COLUMN shown TEXT NOT NULL DEFAULT '';
+CREATE INDEX history_of_turn ON history (chat, turn, id);
+ALTER TABLE outbox ADD COLUMN note TEXT NOT NULL DEFAULT '';
+ALTER TABLE outbox ADD COLUMN questions TEXT NOT NULL DEFAULT '[]';
+ALTER TABLE outbox ADD COLUMN silent INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN forgotten INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX sessions_after_reset ON sessions (chat, number) WHERE forgotten > 0;
+ALTER TABLE updates ADD COLUMN message INTEGER;
+ALTER TABLE messages ADD COLUMN branches INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE titles ADD COLUMN automatic INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE titles ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE titles ADD COLUMN archived INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE lineage (
+    chat TEXT NOT NULL, session INTEGER NOT NULL, base INTEGER NOT NULL, upto INTEGER NOT NULL,
+    PRIMARY KEY (chat, session, base)
+) WITHOUT ROWID;
+CREATE INDEX lineage_of_base ON lineage (chat, base);
 """,
 }
 """SQL statements that upgrade each version to the next one."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from rumi.models.model import ToolCall
 from rumi.store.journal.history import load_message
+from rumi.store.journal.lineage import branches_of
 from rumi.store.journal.lists import restore_items
 from rumi.store.journal.records import Undone
 from rumi.store.journal.rows import put_row, row_json
@@ -92,7 +93,7 @@ def take_back(transaction: Transaction, chat: str, undone: Undone, clean_files: 
     turn = undone.turn
     undone = replace(
         undone,
-        parked=_withdraw_parked(transaction, chat, turn),
+        parked=withdraw_parked(transaction, chat, turn),
         tasks=_tasks_of(transaction, chat, turn),
         withdrawn=_withdraw_reply(transaction, chat, turn),
     )
@@ -104,7 +105,10 @@ def take_back(transaction: Transaction, chat: str, undone: Undone, clean_files: 
     ).fetchone() or (0, 0)
     db.execute("UPDATE history SET undone = TRUE WHERE chat = ? AND turn = ?", (chat, turn))
     # Delete a summary that has words of the turn: the next one is made without them.
-    db.execute("DELETE FROM summaries WHERE chat = ? AND session = ? AND upto >= ?", (chat, session, first))
+    db.executemany(
+        "DELETE FROM summaries WHERE chat = ? AND session = ? AND upto >= ?",
+        [(chat, each, first) for each in branches_of(transaction, chat, session, first)],
+    )
     if clean_files:
         db.execute("DELETE FROM tainted_files WHERE chat = ?", (chat,))
     db.execute(
@@ -194,7 +198,7 @@ def _approval_in(row: str | None) -> str:
     return str(json.loads(row).get("approval", "")) if row is not None else ""
 
 
-def _withdraw_parked(transaction: Transaction, chat: str, turn: str) -> tuple[int, ...]:
+def withdraw_parked(transaction: Transaction, chat: str, turn: str) -> tuple[int, ...]:
     """Withdraw the turn's parked calls that wait for approval; return their numbers."""
     rows = transaction.db.execute(
         "UPDATE parked SET state = 'withdrawn' WHERE chat = ? AND turn = ? AND state = 'waits'"

@@ -33,6 +33,7 @@ from rumi.store.journal.records import (
 )
 from rumi.store.journal.reopening import reopen_session
 from rumi.store.journal.schedules import add_schedule, fire_schedules, pause_failed, set_schedule, tell_missed
+from rumi.store.journal.shown import CallWithin, ShownCall
 from rumi.store.journal.spending import record_usage, reserve_call
 from rumi.store.journal.tasks import add_task, end_task
 from rumi.store.journal.undo import take_back
@@ -159,6 +160,10 @@ _MESSAGES: Final = st.builds(
     st.sampled_from((None, "c1")),
 )
 _OF_A_KIND[Message] = _MESSAGES
+# Calls within calls have none within them.
+_OF_A_KIND[CallWithin] = st.builds(
+    CallWithin, _PLAIN, _PLAIN, TEXT, st.builds(ShownCall, st.booleans(), TEXT)
+)
 _BUTTON: Final = built(Button, id=st.sampled_from(("b1", "b2")), label=TEXT, words=TEXT)
 _BUTTONS: Final = st.lists(_BUTTON, max_size=2).map(tuple)
 _OF_A_KIND[Buttons] = _BUTTONS

@@ -16,6 +16,7 @@ from rumi.models.model import Message
 from rumi.platform.threads import Threads
 from rumi.store.journal import actor as actor_module
 from rumi.store.journal.actor import Journal
+from rumi.store.journal.filing import name_chat
 from rumi.store.journal.forgetting import ExpiryCursor, delete_chat, expire_rows, sweep_forgotten
 from rumi.store.journal.history import append_history, mark_files, new_session, summarize
 from rumi.store.journal.inbox import (
@@ -27,7 +28,7 @@ from rumi.store.journal.inbox import (
     open_messages,
 )
 from rumi.store.journal.outbox import mark_delivered, settle, undelivered_replies
-from rumi.store.journal.reading import list_chats, name_chat
+from rumi.store.journal.reading import list_chats
 from rumi.store.journal.records import FinalReply, HistoryEntry, Summary
 from rumi.store.journal.store import Store
 from rumi.store.journal.transaction import SLICE, JournalMessage

@@ -4,8 +4,9 @@ import pytest
 
 from rumi.models.model import Message
 from rumi.store.journal import reading as steps_of_reading
+from rumi.store.journal.filing import name_chat, title_chat, titles_of, untitled
 from rumi.store.journal.history import append_history, new_session
-from rumi.store.journal.reading import list_chats, name_chat, read_history, search_history
+from rumi.store.journal.reading import list_chats, read_history, search_history
 from rumi.store.journal.records import FoundEntries, HistoryEntry, StoredChat
 from tests.store.journal.accepting import accept
 from tests.store.journal.conftest import Opening
@@ -49,7 +50,7 @@ def test_chats_are_listed_the_latest_first_and_others_can_be_left_out(book: Book
     assert book.chats("tg") == ["web", "cli", "notes"]
     assert book.chats("tg", "w") == ["cli", "notes"]
     first = book.do(list_chats(limit=1))
-    assert first == (StoredChat("web", "", "hello from web", 1006.0),)
+    assert first == (StoredChat("web", "", "hello from web", 1006.0, 6),)
 
 
 def test_a_title_is_kept_replaced_and_removed(book: Book) -> None:
@@ -60,6 +61,19 @@ def test_a_title_is_kept_replaced_and_removed(book: Book) -> None:
         (chat,) = book.do(list_chats())  # type: ignore[misc]
         titles.append(chat.title)
     assert titles == ["Taxes", "Taxes 2026", ""]
+
+
+def test_a_persons_title_is_never_replaced_by_the_programs(book: Book) -> None:
+    for chat in ("a", "b", "c"):
+        book.do(accept(chat, "x"))
+    book.do(name_chat("a", "Mine"))
+    book.do(name_chat("b", ""))
+    assert [book.do(title_chat(chat, "made")) for chat in ("a", "b", "c")] == [False, False, True]
+    assert book.do(title_chat("c", "made better"))
+    assert book.do(untitled("c", "x")) is None
+    assert book.do(titles_of(("a", "b", "c"))) == {"a": "Mine", "c": "made better"}
+    book.do(name_chat("c", "Mine too"))
+    assert not book.do(title_chat("c", "made again"))
 
 
 def test_what_was_said_is_read_backwards_through_all_sessions(book: Book) -> None:
