@@ -174,7 +174,7 @@ class Acting:
                 broken=True,
             )
         try:
-            refused = await self._gate.refusal(tool, arguments)
+            refused = await self._gate.refusal(tool, arguments, call.id)
             if refused is not None:
                 return replace(refused, refused=True)
             if isinstance(tool, CallsTools):

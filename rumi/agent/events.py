@@ -9,6 +9,7 @@ from rumi.agent.tool import ToolResult
 from rumi.models.model import Discarded, TextDelta, ToolCall, Usage, Used, Waiting
 from rumi.platform.texts.questions import Verdict
 from rumi.store.journal.records import Reason
+from rumi.store.journal.shown import SAID_CHARS, CallFigures, ShownCall
 
 BY_HAND: Final = "by-hand"
 """The id of the call whose command a person typed. Views show its output with the reply."""
@@ -64,18 +65,35 @@ class ToolFinished:
     result: ToolResult
     steps: int = 0
 
+    @property
+    def shown(self) -> ShownCall:
+        """What people see of the call that has ended; the journal stores the same."""
+        result = self.result
+        return ShownCall(
+            result.ok,
+            str(result.content[:SAID_CHARS]),
+            len(result.content) > SAID_CHARS or result.truncated,
+            result.exit_code,
+            result.duration_ms,
+            result.refused,
+            result.diff,
+            result.shows,
+            self.steps,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class ConfirmationAsked:
     """The turn waits for the user's yes or no to the question `text`.
 
     `whole` is the same question with every value in full; it is empty if `text` shortens no value. A channel
-    shows `text` and `whole`.
+    shows `text` and `whole`. `call` is the id of the tool call that waits; empty if a command asks.
     """
 
     id: str
     text: str
     whole: str = ""
+    call: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +125,7 @@ TurnEvent: TypeAlias = (
     | Discarded
     | Waiting
     | Used
+    | CallFigures
     | ToolStarted
     | ToolProgress
     | ToolOutput

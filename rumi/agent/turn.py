@@ -18,6 +18,7 @@ from rumi.agent.breakers import NOTHING, Breakers
 from rumi.agent.compaction.summaries import as_message, compact, cut_off, is_summary, text_in
 from rumi.agent.end_check import EndCheck
 from rumi.agent.events import Thinking, TurnEvent, TurnFinished, within
+from rumi.agent.figures import measured
 from rumi.agent.fitting import CLOSING, COMPACT_AT, Fitting, complete
 from rumi.agent.permissions.consent import own_words
 from rumi.agent.permissions.gate import Gate
@@ -368,7 +369,7 @@ class _Turn:
 
         cut = (Message("assistant", so_far), Message("user", CONTINUE)) if so_far else ()
         request = ModelRequest((*await self._prompt(), *cut), self._specs)
-        return await self.input.model.reply(request, emit)
+        return await measured(self.input.model, request, emit, self.watch)
 
     async def _prompt(self) -> tuple[Message, ...]:
         fitting, budget = self.fitting, self._prompt_budget
@@ -537,7 +538,7 @@ class _Turn:
     async def _closing_reply(self) -> Reply:
         await self._remember(Message("system", CLOSING))
         request = ModelRequest(await self._prompt(), self._specs, words_only=True)
-        reply = await self.input.model.reply(request, _only_words(self.watch))
+        reply = await measured(self.input.model, request, _only_words(self.watch), self.watch)
         self._spend(reply.usage)
         return reply
 

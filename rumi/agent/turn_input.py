@@ -11,6 +11,7 @@ from rumi.agent.permissions.gate import Confirm, Parking
 from rumi.agent.permissions.intent import DeclareFor
 from rumi.agent.tool import Tool
 from rumi.models.model import Message, Model, ToolCall
+from rumi.store.journal.shown import Shown
 from rumi.texts import Language
 
 
@@ -42,12 +43,13 @@ class TurnMessage:
     `tainted` means that the turn had read content from files or the web before this message.
 
     A system message is a message from Rumi in the middle of the conversation. `links` contains the exact URLs
-    that came with the message.
+    that came with the message. `shown` is what people saw of it besides its text; models never get it.
     """
 
     message: Message
     tainted: bool = False
     links: tuple[str, ...] = ()
+    shown: Shown | None = None
 
 
 async def nothing_meanwhile() -> Sequence[TurnMessage]:

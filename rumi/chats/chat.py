@@ -57,6 +57,7 @@ from rumi.chats.session import ChatSession
 from rumi.chats.speaking import Speaking
 from rumi.chats.status import metrics_of, phase_of
 from rumi.chats.summing import Summing
+from rumi.chats.titles import Titles
 from rumi.chats.worker import Worker
 from rumi.errors import RumiError
 from rumi.platform.chat_ids import LOCAL
@@ -103,6 +104,13 @@ class EndTurn:
 
 
 @dataclass(frozen=True, slots=True)
+class DropMessage(Request[bool]):
+    """A request to drop a message that waits for its turn; the reply is False if it does not wait."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class FilesCame(Request[None]):
     """A notification that untrusted content was put into the chat's files by something other than its turns.
 
@@ -134,10 +142,10 @@ PLAIN: Final[frozenset[JobKind]] = frozenset(
 )
 """Kinds of jobs whose reply is no turn's, unless they have asked a question."""
 
-ChatMessage: TypeAlias = Incoming | AnswerQuestion | EndTurn | FilesCame | HandOver
+ChatMessage: TypeAlias = Incoming | AnswerQuestion | DropMessage | EndTurn | FilesCame | HandOver
 
-Text: TypeAlias = str | Callable[[], Awaitable[str | CommandReply]]
-"""The text of a reply, or an async function that returns the text or the reply."""
+Text: TypeAlias = str | CommandReply | Callable[[], Awaitable[str | CommandReply]]
+"""The text of a reply, the reply, or an async function that returns one of them."""
 
 
 class Chat(Actor[ChatMessage]):
@@ -161,6 +169,7 @@ class Chat(Actor[ChatMessage]):
         self._worker = Worker(chat_id, services, self._session, self._queue)
         self._speaking = Speaking(chat_id, services.speech, self.start_soon)
         self._summing = Summing(self._session, journal, context.model_for, max_tokens)
+        self._titles = Titles(chat_id, journal, context, self.start_soon)
         self._cursor = services.pending.cursor(chat_id)
         self._catching_up = False
         self._leaving = False
@@ -273,6 +282,17 @@ class Chat(Actor[ChatMessage]):
     async def answer(self, message: AnswerQuestion) -> bool:
         """Answer the question of the running turn; return True if the answer was accepted."""
         return self._job is not None and self._job.answer(message.yes, message.user, message.id)
+
+    @answers(DropMessage)
+    async def drop_message(self, message: DropMessage) -> bool:
+        """Drop a message that waits. Its reply is silent: who drops it knows. Return False if none waits."""
+        job = next((job for job in self._queue.waiting if message.number in job.messages), None)
+        if job is None:
+            return False
+        self._queue.remove(job)
+        said = waiting_texts.dropped_one(job.language, described(job.message))
+        self._reply(job.message, CommandReply(said, silent=True), (*job.further, *job.joined))
+        return True
 
     @answers(FilesCame)
     async def files_came(self, message: FilesCame) -> None:
@@ -403,13 +423,15 @@ class Chat(Actor[ChatMessage]):
         if message.corrected:
             self._correct(message)
             return
-        plain = message.by_hand and not fetched(message.attachments)
+        # What takes the place of an earlier message is neither a command nor an answer.
+        anew = bool(message.branches)
+        plain = message.by_hand and not fetched(message.attachments) and not anew
         match parse_chat_command(message.text) if plain else None:
             case None:
                 refused = self._context.people.refusal(message, self._language(message))
                 if refused:
                     self._reply(message, refused)
-                elif not self._answers_offer(message) and not self._answers(message):
+                elif anew or not (self._answers_offer(message) or self._answers(message)):
                     self._gathering.take(self._new_job("turn", message, message.text))
             case UnknownCommand(name, meant):
                 self._reply(message, reply_texts.unknown_command(self._language(message), name, meant))
@@ -515,7 +537,7 @@ class Chat(Actor[ChatMessage]):
         seen = self._session.parked.seen if kind in ("answer", "retry") else frozenset[int]()
         if text != message.text:
             message = replace(message, text=text)
-        alone = bool(message.trigger)
+        alone = bool(message.trigger or message.branches)
         return Job(kind, message, self._context.now(), language, seen=seen, alone=alone)
 
     def _correct(self, correction: Incoming) -> None:
@@ -739,10 +761,10 @@ class Chat(Actor[ChatMessage]):
         """Store and publish, in order, the replies that the mailbox loop has queued."""
         async for messages, text, buttons in self._unsent:
             # Stored before it is published: a reply that subscribers saw must survive a crash.
-            said = text if isinstance(text, str) else await text()
+            said = text if isinstance(text, str | CommandReply) else await text()
             reply = CommandReply(said, buttons) if isinstance(said, str) else said
             delivery = await self._services.journal.ask(settle(self._chat, reply.stored(messages)))
-            replied = Replied(delivery, messages, reply.text)
+            replied = Replied(delivery, messages, reply.text, silent=reply.silent)
             self._services.publisher.reply(self._chat, "", replied)
 
     # The worker
@@ -756,8 +778,9 @@ class Chat(Actor[ChatMessage]):
 
     async def _run_job(self, job: Job) -> Job | None:
         """Run a job, publish its reply, and return the next job, if any."""
-        if job.kind == "compact":
-            self._summing.stop()  # this summary covers more
+        if job.kind == "compact" or job.message.branches:
+            self._summing.stop()  # this summary covers more, or the branch needs another one
+        self._titles.begin(job)
         done = await self._worker.run_job(job)
         # No await from here until the worker receives again: a message that reacts to this reply finds the
         # worker idle, or busy with the reset that was requested during the turn.
@@ -773,6 +796,8 @@ class Chat(Actor[ChatMessage]):
         if answered and not done.replied.silent:
             self._speaking.begin(job.message, done.replied.text, job.language)
         self._sum_up(job)
+        if answered:
+            self._titles.answered(job)
         return following
 
     def _sum_up(self, job: Job) -> None:

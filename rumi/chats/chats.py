@@ -8,7 +8,7 @@ from pathlib import Path
 import trio
 
 from actors import ActorError, ActorRef, ActorStopped
-from rumi.chats.chat import AnswerQuestion, ChatMessage, EndTurn, FilesCame
+from rumi.chats.chat import AnswerQuestion, ChatMessage, DropMessage, EndTurn, FilesCame
 from rumi.chats.dispatcher import Dispatcher
 from rumi.chats.jobs import EndedBy
 from rumi.chats.recovery import Failed
@@ -128,6 +128,27 @@ class Chats:
             return await actor.ask(AnswerQuestion(id, yes, user))
         except ActorError:
             return False
+
+    async def drop(self, chat: str, number: int) -> bool:
+        """Drop a message that waits for its turn; return False if it does not wait, or its turn has begun.
+
+        When this returns True, the message has its final reply, so that no later process works on it.
+
+        Raises:
+            RumiError: the reply could not be stored yet; the message may or may not be dropped.
+        """
+        actor, pending = self._chats.lookup(chat), self._services.pending
+        if actor is None:
+            return False
+        try:
+            with trio.fail_after(WRITE_S):
+                if not await actor.ask(DropMessage(number)):
+                    return False
+                while number in pending.unreplied.get(chat, ()):
+                    await pending.changed.wait()
+        except (ActorError, trio.TooSlowError) as error:
+            raise RumiError("The message could not be dropped.", "Try again in a moment.") from error
+        return True
 
     async def taint_files(self, chat: str) -> None:
         """Taint a chat's files, because something other than the chat's turns adds untrusted content.

@@ -75,6 +75,7 @@ class Confirming:
         asked = ConfirmationAsked(token_hex(8), question)
         verdict: Verdict = "no"
         publish = partial(self._services.publisher.publish, self._chat)
+        job.shown.happened(asked)
         publish(job.turn, TurnStarted(command, job.message.id, job.language, job.message.origin))
         with job.scope:
             await trio.lowlevel.checkpoint()
@@ -82,7 +83,9 @@ class Confirming:
             try:
                 verdict = await self.confirm(job, asked)
             finally:
-                publish(job.turn, ConfirmationEnded(asked.id, verdict))
+                ended = ConfirmationEnded(asked.id, verdict)
+                job.shown.happened(ended)
+                publish(job.turn, ended)
         if verdict == "yes":
             # A scope cannot be entered twice, and what the command does may need one.
             job.scope = trio.CancelScope()
@@ -95,5 +98,6 @@ class Confirming:
             if job.ended_by == "interrupted":
                 answer = lost
         answer = job.final_reply(answer)
-        replied = await self._settling.settle(FinalReply(job.messages, answer))
+        reply = FinalReply(job.messages, answer, questions=job.shown.questions, turn=job.turn)
+        replied = await self._settling.settle(reply)
         return Done(replied, TurnFinished(reason, answer))

@@ -22,6 +22,7 @@ from rumi.agent.todo_list import TodoItem, todo_items
 from rumi.agent.tool import CommandTrace, ToolResult
 from rumi.models.model import Discarded, TextDelta, ToolCall, Usage, Used, Waiting
 from rumi.store.journal.records import Reason
+from rumi.store.journal.shown import CallFigures
 from rumi.texts import Language, Text, text_of
 
 T = TypeVar("T", covariant=True)
@@ -52,7 +53,7 @@ class TurnStarted:
     a restart, `preview` is the source's id of the message that showed the growing answer. `schedule` is the
     number of the schedule that began the turn. Clients do not show such a turn while it runs, because it may
     end silently; 0 for a person's message. `trigger` is the name of the trigger that began it, otherwise
-    empty.
+    empty. Model calls that the turn made in earlier processes have numbers up to `numbered`.
     """
 
     text: str
@@ -63,6 +64,7 @@ class TurnStarted:
     preview: int | None = None
     schedule: int = 0
     trigger: str = ""
+    numbered: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,7 @@ class Replied:
     delivered, and clients do not show it: the scheduled work had nothing to tell, and `text` says why.
     `commands` are those that buttons below the reply send, where a channel has buttons. `figures` describe
     the session after a job of the chat; None for other replies, and for a turn with a session of its own.
-    `note` is a line for people about the files of the chat's folder; it is not stored.
+    `note` is a line for people about the files of the chat's folder.
     """
 
     delivery: int
@@ -140,8 +142,13 @@ class Replied:
     @property
     def with_commands(self) -> str:
         """Return the text, and below it the commands that it does not name: for channels without buttons."""
-        missing = [command for command in self.commands if command not in self.text]
-        return "\n\n".join(filter(None, (self.text, " · ".join(f"`{command}`" for command in missing))))
+        return with_commands(self.text, self.commands)
+
+
+def with_commands(text: str, commands: tuple[str, ...]) -> str:
+    """Return the text of a reply, and below it the commands of its buttons that it does not name."""
+    missing = [command for command in commands if command not in text]
+    return "\n\n".join(filter(None, (text, " · ".join(f"`{command}`" for command in missing))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +195,8 @@ class TurnState:
     pieces of text that the model has emitted since `said_at`. `calls` are the running tool calls by id;
     `steps` has the last progress reports of each call that has sent any, `outputs` the end of its output.
     `listed` is the last valid call of the tool `todo`, whose arguments are the todo list. `waiting` describes
-    what the turn is waiting for, until the next event. `finished` is set from the end of the turn until the
+    what the turn is waiting for, until the next event. `measured` is the running model call if it has ended,
+    and `before` the last one that ended before it. `finished` is set from the end of the turn until the
     turn's reply. `queued` are the messages that wait for the turn to end.
     """
 
@@ -205,6 +213,8 @@ class TurnState:
     waiting: At[Waiting] | None = None
     finished: At[TurnFinished] | None = None
     queued: tuple[At[Queued], ...] = ()
+    measured: At[CallFigures] | None = None
+    before: At[CallFigures] | None = None
 
     def apply(self, event: ChatEvent) -> "TurnState":
         """Return the state after the event. Ignore another turn's events, except its beginning and end."""
@@ -234,8 +244,13 @@ class TurnState:
                 return TurnState(self.turn, At(what, self.started.time), queued=self._left(*messages))
             case Thinking() | Discarded() as thinking:
                 return TurnState(
-                    self.turn, self.started, At(thinking, time), listed=self.listed, queued=self.queued
+                    *(self.turn, self.started, At(thinking, time)),
+                    listed=self.listed,
+                    queued=self.queued,
+                    before=self.measured or self.before,
                 )
+            case CallFigures() as measured:
+                return replace(self, measured=At(measured, time), waiting=None)
             case TextDelta(text):
                 *whole, last = self.said or ("",)
                 last += text
@@ -246,13 +261,14 @@ class TurnState:
                 # Not `replace`, which takes four times as long: there is one delta for each word.
                 return TurnState(
                     self.turn, self.started, self.thinking, said, said_at, self.calls, self.steps,
-                    self.outputs, self.listed, self.question, queued=self.queued,
+                    self.outputs, self.listed, self.question, queued=self.queued, measured=self.measured,
+                    before=self.before,
                 )  # fmt: skip
-            case ToolStarted(ToolCall(name="todo"), arguments) as called:  # not a running call, but the list
+            case ToolStarted(ToolCall(name="todo"), arguments) as listed:  # not a running call, but the list
                 valid = todo_items(arguments) is not None
-                return replace(self, listed=At(called, time) if valid else self.listed, waiting=None)
-            case ToolStarted(call) as called:
-                calls, steps = {**self.calls, call.id: At(called, time)}, _without(call.id, self.steps)
+                return replace(self, listed=At(listed, time) if valid else self.listed, waiting=None)
+            case ToolStarted(call) as begun:
+                calls, steps = {**self.calls, call.id: At(begun, time)}, _without(call.id, self.steps)
                 outputs = _without(call.id, self.outputs)
                 return replace(self, calls=calls, steps=steps, outputs=outputs, waiting=None)
             case ToolProgress(call_id) as step:
@@ -289,9 +305,11 @@ class TurnState:
         steps = chain.from_iterable(self.steps.values())
         work = (
             self.started,
+            self.before,
             self.listed,
             self.thinking,
             *words,
+            self.measured,
             *self.calls.values(),
             *steps,
             *self.outputs.values(),
@@ -347,7 +365,7 @@ def _without(id: str, calls: Mapping[str, T]) -> dict[str, T]:
 
 # The encoding. Attached clients get all of it; `chat --json`, live events and the audit log some fields.
 
-VERSION: Final = 10
+VERSION: Final = 11
 """Version of the JSON encoding of events.
 
 Increase it when a kind is added or removed, or a field is removed or changes its meaning; not for new fields.
@@ -361,6 +379,7 @@ KINDS: Final[Mapping[str, type[Any]]] = {
     "discarded": Discarded,
     "waiting": Waiting,
     "usage": Used,
+    "model_figures": CallFigures,
     "tool_call": ToolStarted,
     "tool_progress": ToolProgress,
     "tool_output": ToolOutput,

@@ -21,9 +21,9 @@ from rumi.platform.texts import models as model_texts
 from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts import storage as storage_texts
 from rumi.store.journal.deliveries import Taken, accept_event
-from rumi.store.journal.inbox import accept_messages, join_albums, knows_chat
+from rumi.store.journal.inbox import accept_messages, join_albums, knows_chat, message_of_update
 from rumi.store.journal.outbox import undelivered_replies
-from rumi.store.journal.records import Attachment, Incoming, NotStored
+from rumi.store.journal.records import Attachment, Incoming, NotStored, Update
 from rumi.texts import Language, Text
 
 COMMAND_REPLY_S = 60.0
@@ -60,6 +60,8 @@ class Inbox:
         project: str = "",
         tainted: bool = False,
         zone: str = "",
+        once: Update | None = None,
+        branches: int = 0,
     ) -> int:
         """Store a message for its chat and return its number. A stored message gets exactly one final reply.
 
@@ -68,7 +70,9 @@ class Inbox:
         the chat's. `channel` is the name of the channel that the message came through, `model` the model for
         its turn, as returned by `model_named`. The turn can also use skills from the folder `project`.
         `tainted` means that a program wrote the message, not a person. `zone` is the time zone of the
-        sender's device.
+        sender's device. A front end that may send a message twice names it by `once`: the second time,
+        nothing is stored, and the number is that of the first time. The turn of a message that `branches` an
+        earlier one continues from before that one.
 
         On cancellation the message may or may not be stored; a stored message still gets its reply.
 
@@ -88,6 +92,8 @@ class Inbox:
             project=project,
             tainted=tainted,
             zone=zone,
+            update=once,
+            branches=branches,
         )
         language = language or self._services.context.language
         try:
@@ -99,8 +105,10 @@ class Inbox:
                 )
                 raise NotTaken(said, error.advice, error.trouble) from None
             raise
-        assert stored is not None, "without an update's number it is always new"
-        return stored.id
+        if stored is not None:
+            return stored.id
+        assert once is not None, "without an update's number it is always new"
+        return await self._services.journal.ask(message_of_update(once.source, once.number))
 
     async def accept_all(self, messages: Sequence[Incoming]) -> list[bool]:
         """Store a batch in one transaction and wake the chats of the new messages, without waiting for them.

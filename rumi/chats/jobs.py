@@ -11,6 +11,7 @@ from rumi.agent.turn_input import TurnMessage
 from rumi.chats.events import Queued, turn_of
 from rumi.chats.pieces import same_way
 from rumi.chats.resuming import MOST_RESUMED
+from rumi.chats.shown import SeenOfTurn
 from rumi.platform.texts import questions as question_texts
 from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts import waiting as waiting_texts
@@ -130,6 +131,8 @@ class Job:
     waits_for_yes: bool = False
     nano: int = 0
     """The price of the job's model calls so far, in billionths of a USD."""
+    shown: SeenOfTurn = field(default_factory=SeenOfTurn)
+    """What people saw of the job's turn, and the journal has not stored yet."""
     output: HeadTail | None = None
     """What the command of a person has printed."""
     outcome: FireOutcome | None = None

@@ -107,7 +107,8 @@ class JobsWithoutTurn:
         job.sealed = True
         job.stage = Text("changing files")
         answer = job.final_reply(await plan.carry_out())
-        replied = await self._settling.settle(FinalReply(job.messages, answer))
+        reply = FinalReply(job.messages, answer, questions=job.shown.questions, turn=job.turn)
+        replied = await self._settling.settle(reply)
         return Done(replied, TurnFinished("complete", answer))
 
     async def reset(self, job: Job) -> Done:
@@ -136,7 +137,9 @@ class JobsWithoutTurn:
         text = job.final_reply(text)
         # A reset that asked a question was published as a turn, so it needs the end of one.
         finished = TurnFinished("complete", text) if asked else None
-        return Done(await self._settling.settle(FinalReply(job.messages, text)), finished)
+        turn = job.turn if asked else ""
+        reply = FinalReply(job.messages, text, questions=job.shown.questions, turn=turn)
+        return Done(await self._settling.settle(reply), finished)
 
     async def _about_files(self, language: Language) -> str:
         """Return the question whether to delete the chat's files; empty if it has none.

@@ -16,7 +16,7 @@ from rumi.chats.session import ended
 from rumi.platform.untrusted_text import read_block
 from rumi.store.journal.outbox import mark_acknowledged, undelivered_replies
 from rumi.store.journal.reading import read_history
-from rumi.store.journal.records import Attachment, StoredEntry, StoredSession
+from rumi.store.journal.records import Attachment, StoredEntry, StoredSession, Update
 from rumi.store.journal.transaction import JournalMessage
 from rumi.texts import Language
 
@@ -76,7 +76,9 @@ class LocalChat:
         """Return the chat's sessions that can be reopened, the latest first, and the current one."""
         return list(await self.inbox.chats.sessions(self.chat, MOST_LISTED))
 
-    async def send(self, text: str, attachments: Sequence[Attachment] = ()) -> int:
+    async def send(
+        self, text: str, attachments: Sequence[Attachment] = (), *, once: Update | None = None
+    ) -> int:
         """Store a message or a command, wake the chat, and return its number; see `Inbox.accept`."""
         return await self.inbox.accept(
             self.chat,
@@ -89,6 +91,7 @@ class LocalChat:
             project=self.project,
             tainted=self.tainted,
             zone=self.zone,
+            once=once,
         )
 
     async def upload(self, attachment: Attachment) -> Uploaded:
@@ -112,7 +115,10 @@ class LocalChat:
         """Return replies not acknowledged yet, oldest first, including replies from earlier processes."""
         await self.inbox.chats.open(self.chat)
         stored = await self.journal.ask(undelivered_replies(self.chat, tuple(to)))
-        return [Replied(reply.delivery, reply.messages, reply.text, reply.reason) for reply in stored]
+        return [
+            Replied(reply.delivery, reply.messages, reply.text, reply.reason, note=reply.note)
+            for reply in stored
+        ]
 
     async def delivered(self, delivery: int) -> None:
         """Acknowledge a reply: record that a person has received it."""
@@ -126,7 +132,7 @@ def past_turns_of(rows: Iterable[StoredEntry]) -> list[PastTurn]:
         turn, message = row.entry.turn, row.entry.message
         known = found.get(turn, PastTurn(turn, "", ""))
         if message.role == "user" and read_block(message.content) is None:
-            found[turn] = replace(known, question=without_note(message.content))
+            found[turn] = replace(known, question=without_note(message.content) or known.question)
         elif message.role == "assistant" and (said := ended(message.content)[0]):
             found[turn] = replace(known, answer=said)
     return [exchange for exchange in found.values() if exchange.question or exchange.answer]

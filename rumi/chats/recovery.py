@@ -273,7 +273,7 @@ class Recovered:
 
 def _command_of(message: Incoming) -> ChatCommand | UnknownCommand | None:
     """Return the command in a message that has begun no turn; None if there is none."""
-    no_command = message.turn or not message.by_hand or fetched(message.attachments)
+    no_command = message.turn or not message.by_hand or fetched(message.attachments) or message.branches
     return None if no_command else parse_chat_command(message.text)
 
 

@@ -257,17 +257,19 @@ class ChatShell(SandboxShell):
 class CommandReply:
     """The reply to a command, with buttons: each is its label and the command that a press sends.
 
-    With `in_place`, the reply to a press takes the place of the message whose button was pressed.
+    With `in_place`, the reply to a press takes the place of the message whose button was pressed. Nobody is
+    told of a `silent` reply.
     """
 
     text: str
     buttons: Sequence[tuple[str, str]] = ()
     in_place: bool = False
+    silent: bool = False
 
     def stored(self, messages: tuple[int, ...]) -> FinalReply:
         """Return the final reply to store, with new ids of its buttons."""
         buttons = tuple(Button(token_hex(8), label, words) for label, words in self.buttons)
-        return FinalReply(messages, self.text, buttons=buttons, in_place=self.in_place)
+        return FinalReply(messages, self.text, buttons=buttons, in_place=self.in_place, silent=self.silent)
 
 
 class CommandHandler(Protocol):

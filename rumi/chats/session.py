@@ -21,6 +21,7 @@ from rumi.agent.todo_list import TodoItem
 from rumi.agent.turn_input import TurnMessage
 from rumi.models.fitting import in_short, messages_tokens
 from rumi.models.model import Message
+from rumi.store.journal.branches import branch_session
 from rumi.store.journal.history import (
     append_history,
     load_session,
@@ -268,6 +269,18 @@ class ChatSession:
             await self.load()
         return delivery
 
+    async def branch(self, message: int) -> bool:
+        """Begin the session of a `message` that branches the chat; `branch_session` says what it shares.
+
+        Return False, without a change, if what came before the earlier message is not stored any more.
+        """
+        if await self._journal.ask(branch_session(self.chat, message)) is None:
+            return False
+        self.budget = None
+        self._before_hidden.clear()
+        await self.load()
+        return True
+
     @property
     def tokens(self) -> int:
         """Return the estimated size of the next prompt in tokens; 0 if it was not measured yet."""
@@ -383,7 +396,8 @@ class ChatSession:
         """Append a message; it is on the disk when this returns. On cancellation it is still stored."""
         entry = HistoryEntry(turn, added.message, added.tainted, added.links)
         self.remember(entry)
-        await self._store(append_history(self.chat, self.session, (entry,)))
+        # Only the journal keeps what people saw: it may be large, and prompts do not need it.
+        await self._store(append_history(self.chat, self.session, (replace(entry, shown=added.shown),)))
 
     async def extend_turn(
         self, message: int, entries: tuple[HistoryEntry, ...], parts: tuple[int, ...], *, afresh: bool

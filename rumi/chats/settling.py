@@ -44,7 +44,9 @@ class Settling:
         self._session.parked.note_asked(reply.asked)
         self._services.noticed(reply.noticed)
         figures = None if job is None else self.figures(job)
-        return Replied(delivery, reply.messages, reply.text, silent=reply.silent, figures=figures)
+        return Replied(
+            delivery, reply.messages, reply.text, silent=reply.silent, figures=figures, note=reply.note
+        )
 
     def figures(self, job: Job) -> SessionFigures | None:
         """Return what clients show of the session; None for a turn with a session of its own."""
@@ -59,5 +61,5 @@ class Settling:
             self._session.tokens,
             window,
             self._session.nano,
-            begun=job.begins_session,
+            begun=job.begins_session or bool(job.message.branches),
         )

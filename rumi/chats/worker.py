@@ -158,9 +158,9 @@ class Worker:
             complete = finished.reason == "complete"
             note = await self._folder.after_turn(job.language, complete=complete, tainted=outside)
         silent = finished.nothing_new and await self._may_be_silent(job, finished)
-        reply = self._end(job, finished, silent=silent)
+        reply = self._end(job, finished, note, silent=silent)
         self._session.nano += job.nano
-        replied = replace(await self._settling.settle(reply, job), note=note)
+        replied = await self._settling.settle(reply, job)
         if silent:
             self._session.note_silent(job.turn, job.message.schedule, reply.hides)
         if job.message.schedule:
@@ -245,7 +245,8 @@ class Worker:
         stored = [entry for entry in self._session.entries if entry.turn == job.turn]
         if not job.waits_for_yes:
             for result in results_of_interrupted(open_calls(stored), job.began, trio.current_time()):
-                await self._session.append(job.turn, TurnMessage(result, self._session.tainted))
+                shown = job.shown.of(result)
+                await self._session.append(job.turn, TurnMessage(result, self._session.tainted, shown=shown))
 
     async def _leave_open(self, job: Job) -> Done:
         """Leave the turn to the next process, and tell its user so. The turn's message stays open."""
@@ -287,7 +288,8 @@ class Worker:
         async def store(message: TurnMessage) -> None:
             await trio.lowlevel.checkpoint_if_cancelled()  # another part has come: this step does not count
             job.fixed = True
-            await self._session.append(job.turn, message)
+            shown = job.shown.of(message.message)
+            await self._session.append(job.turn, replace(message, shown=shown))
 
         limits = self._context.turn_limits(job.message)
         await self._tools.prepare(job)
@@ -451,8 +453,11 @@ class Worker:
         answer = "\n\n".join(filter(None, (output_so_far(job), answer)))
         return TurnFinished(job.ended_by, answer)
 
-    def _end(self, job: Job, finished: TurnFinished, *, silent: bool = False) -> FinalReply:
-        """Append the turn's last entry to the history; return the reply that is stored with it."""
+    def _end(self, job: Job, finished: TurnFinished, note: str, *, silent: bool = False) -> FinalReply:
+        """Append the turn's last entry to the history; return the reply that is stored with it.
+
+        `note` is a line for people about the files of the chat's folder.
+        """
         outcome, command = job.outcome, command_in(job.message)
         if finished.nothing_new:
             outcome = FireOutcome("said" if finished.failed else "nothing_new", finished.answer)
@@ -468,6 +473,7 @@ class Worker:
         if command:
             entries = () if silent else output_entries(job.message, entry)
         self._session.remember(*entries)
+        entries = (*entries[:-1], *(replace(last, shown=job.shown.rest()) for last in entries[-1:]))
         if not silent:  # otherwise a look of every few minutes would never let a session end
             self._session.due = self._context.now() + self._context.settings.session.ttl_s
         # Notices wait for a reply that somebody reads.
@@ -490,6 +496,7 @@ class Worker:
             hides=self._session.silent_before(job.message.schedule) if silent else (),
             outcome=outcome,
             nano=job.nano,
+            note=note,
         )
         if silent:  # nobody would see questions, and their buttons would displace those that people see
             return reply
@@ -504,7 +511,11 @@ class Worker:
             return None
         # A separate turn neither reads nor ends the session, even if the session is overdue.
         overdue = chat_session.due and self._context.now() > chat_session.due
-        if overdue and not job.message.apart:
+        if job.message.branches:
+            if not await chat_session.branch(job.message.id):
+                return reply_texts.not_stored_before(job.language)
+            services.fact_extraction.session_ended()
+        elif overdue and not job.message.apart:
             await chat_session.begin_session(forget=False)
             services.fact_extraction.session_ended()
         retries, answer = None, answer_in(job.message.text) if job.kind == "answer" else ""
@@ -567,6 +578,7 @@ class Worker:
         """Go on with a turn of an earlier process at its last stored step, in its session."""
         chat_session = self._session
         job.broken = broken = await self._services.journal.ask(resume_turn(self._chat, job.message.id))
+        job.shown.resumes(broken.resumed)
         await chat_session.step_into(broken.session)
         chat_session.turn = job.turn
         job.note = reply_texts.went_on(job.language)
@@ -575,7 +587,7 @@ class Worker:
         job.again, job.fixed = job.again and not acted, acted
         if not acted:  # as when it began: `_bring` compares the message with what is stored of it
             await self.files.leave_out_last_exchange(job)
-        plain = job.message.by_hand and not fetched(job.message.attachments)
+        plain = job.message.by_hand and not fetched(job.message.attachments) and not job.message.branches
         if plain and (answer := answer_in(job.message.text)):
             # The yes still holds for those of the calls that were not made.
             seen = chat_session.parked.seen
@@ -586,7 +598,8 @@ class Worker:
         said, preview = job.message, None if job.broken is None else job.broken.preview
         outside = has_outside_text(said)
         started = TurnStarted(
-            *(said.text, said.id, job.language, said.origin, outside, preview, said.schedule, said.trigger)
+            *(said.text, said.id, job.language, said.origin, outside, preview, said.schedule, said.trigger),
+            numbered=job.shown.numbered,
         )
         self._publish(job.turn, started)
 
@@ -609,6 +622,7 @@ class Worker:
         if isinstance(event, ToolFinished):
             self._session.tainted |= event.result.tainted
             job.shows.update(dict.fromkeys(event.result.shows))
+        event = job.shown.happened(event)
         if not isinstance(event, TurnFinished):  # the publisher sends it with the reply
             self._publish(job.turn, event)
 

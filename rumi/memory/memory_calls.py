@@ -1,6 +1,6 @@
 """Control calls about the memory."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated, Final, TypeAlias
 
@@ -16,6 +16,7 @@ from rumi.platform.caller import Caller
 from rumi.platform.calls import PartitionKey, call, declared_in
 from rumi.platform.chat_ids import LOCAL, ChatIds
 from rumi.platform.timestamps import utc
+from rumi.platform.unaccented import unaccented
 
 ExtractForOwner: TypeAlias = Callable[[str], Awaitable[int]]
 ForgetAll: TypeAlias = Callable[[str], Awaitable[Mapping[str, int | None]]]
@@ -58,14 +59,21 @@ class MemoryCalls:
         """Return a page of the facts whose numbers are greater than `after`, and the number of all facts."""
         of = self._owner(caller, owner)
         facts = await self.ask(facts_of(of))
-        page: list[dict[str, object]] = []
-        size = 0
-        for fact in facts[max(after, 0) :]:
-            size += len(fact.key) + len(fact.value) + 200
-            if page and size > PAGE_CHARS:
-                break
-            page.append(fact_as_json(of, fact))
-        return {"facts": page, "all": len(facts)}
+        return {"facts": _page(of, facts[max(after, 0) :]), "all": len(facts)}
+
+    @call("memory.search")
+    async def search(self, caller: Caller, *, words: FilledText, owner: str | None = None) -> object:
+        """Return the facts with all `words` in their key or value, and the number of these facts.
+
+        Case and accents do not matter. Of many facts, only the first are returned.
+        """
+        of, wanted = self._owner(caller, owner), _plain(words).split()
+        found = [
+            fact
+            for fact in await self.ask(facts_of(of))
+            if all(word in _plain(f"{fact.key} {fact.value}") for word in wanted)
+        ]
+        return {"facts": _page(of, found), "all": len(found)}
 
     @call("memory.set")
     async def set(
@@ -126,6 +134,22 @@ def check(request: Mapping[str, object], ids: ChatIds) -> None:
     """
     declared_in(MemoryCalls)[f"memory.{request['do']}"].arguments(request)
     ids.owner(request.get("owner", LOCAL))
+
+
+def _page(owner: str, facts: Sequence[Fact]) -> list[dict[str, object]]:
+    """Return the first facts as JSON, as many as fit into an answer, and at least one."""
+    page: list[dict[str, object]] = []
+    size = 0
+    for fact in facts:
+        size += len(fact.key) + len(fact.value) + 200
+        if page and size > PAGE_CHARS:
+            break
+        page.append(fact_as_json(owner, fact))
+    return page
+
+
+def _plain(text: str) -> str:
+    return unaccented(text).casefold()
 
 
 def fact_as_json(owner: str, fact: Fact) -> dict[str, object]:

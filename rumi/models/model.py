@@ -73,10 +73,10 @@ class Message:
     """One entry of a conversation.
 
     An assistant message may have `tool_calls`, and the `reasoning` that led to these calls. Some models need
-    the reasoning again within the same turn; the history does not store it. In a tool message, `tool_call_id`
-    is the id of the call that the message answers. Only models that accept pictures get the `pictures`.
-    `tokens` is the estimated size of the message, computed once because each turn sums its whole history
-    several times.
+    the reasoning again within the same turn; prompts of later turns do not have it. In a tool message,
+    `tool_call_id` is the id of the call that the message answers. Only models that accept pictures get the
+    `pictures`. `tokens` is the estimated size of the message, computed once because each turn sums its whole
+    history several times.
     """
 
     role: Role

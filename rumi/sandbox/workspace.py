@@ -174,6 +174,42 @@ def open_beneath(workspace: Path, relative: str) -> int:
     return file
 
 
+def kind_beneath(workspace: Path, relative: str) -> int:
+    """Return the kind of an entry of the workspace, as `stat` reports it; 0 if there is none or a link."""
+    name = os.fsencode(relative)
+    if not name or b"\0" in name:
+        return 0
+    try:
+        with opened(os.open(workspace, FOLDER)) as folder:
+            flags = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+            with opened(openat2(folder, name, flags)) as found:
+                return stat.S_IFMT(os.fstat(found).st_mode)
+    except OSError:
+        return 0
+
+
+def delete_beneath(workspace: Path, relative: str) -> None:
+    """Delete an ordinary file of the workspace. Follows no link on the path, and deletes no folder.
+
+    Raises:
+        WorkspaceError: The path does not exist, leads outside, contains a link, or is not an ordinary file.
+    """
+    above, _, last = relative.rstrip("/").rpartition("/")
+    name = os.fsencode(last)
+    if name in (b"", b".", b"..") or b"\0" in os.fsencode(relative):
+        raise WorkspaceError("{relative} names no file.", relative=shown(relative))
+    try:
+        with contextlib.ExitStack() as stack:
+            folder = stack.enter_context(opened(os.open(workspace, FOLDER)))
+            if above:
+                folder = stack.enter_context(opened(openat2(folder, os.fsencode(above), FOLDER)))
+            if not stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+                raise WorkspaceError("{relative} is not an ordinary file.", relative=shown(relative))
+            os.unlink(name, dir_fd=folder)
+    except OSError as error:
+        raise WorkspaceError(_refusal(relative, error.errno or 0)) from error
+
+
 @dataclass(frozen=True, slots=True)
 class WorkspaceEntry:
     """A file or folder in a listing. `modified` is the Unix time of the last change; `name` is decodable."""

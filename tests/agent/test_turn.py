@@ -29,6 +29,7 @@ from rumi.models.model import (
     Usage,
 )
 from rumi.models.token_budget import TokenBudget
+from rumi.store.journal.shown import CallFigures
 from rumi.texts import Language
 
 Said = Reply | ModelError | Callable[[ModelRequest], Reply]
@@ -104,6 +105,7 @@ class Run:
         self.tools = tools
         self.limits = limits or TurnLimits()
         self.events: list[TurnEvent] = []
+        self.figures: list[CallFigures] = []
         self.stored: list[Message] = []
 
     async def store(self, message: TurnMessage) -> None:
@@ -114,7 +116,13 @@ class Run:
         turn_input = TurnInput(
             "be good", [Message("user", "hi")], self.model, self.tools, self.limits, self.language
         )
-        return await run_turn(turn_input, self.events.append, self.store)
+        return await run_turn(turn_input, self.watch, self.store)
+
+    def watch(self, event: TurnEvent) -> None:
+        if isinstance(event, CallFigures):
+            self.figures.append(event)
+        else:
+            self.events.append(event)
 
     def results(self) -> list[ToolResult]:
         return [event.result for event in self.events if isinstance(event, ToolFinished)]
@@ -130,6 +138,7 @@ async def test_a_reply_without_calls_is_the_answer() -> None:
     assert finished == TurnFinished("complete", "hello", Usage(3, 4))
     assert run.stored == []
     assert run.events == [Thinking(1), TextDelta("hello"), finished]
+    assert [(one.model, one.prompt, one.completion) for one in run.figures] == [("scripted", 3, 4)]
 
 
 async def test_calls_are_answered_and_the_model_is_asked_again() -> None:

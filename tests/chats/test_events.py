@@ -36,6 +36,7 @@ from rumi.chats.events import (
 )
 from rumi.chats.hub import Hub, HubSubscription
 from rumi.models.model import Discarded, TextDelta, ToolCall, Usage, Used, Waiting
+from rumi.store.journal.shown import CallFigures
 
 anything = st.text(st.characters(codec=None), max_size=20)
 tuples = st.lists(anything, max_size=3).map(tuple)
@@ -54,6 +55,8 @@ results = st.builds(
     st.booleans(),
     tuples,
 )
+counts = st.integers(0, 2**53)
+figures = st.builds(CallFigures, anything, *[counts] * 6, anything, counts, counts)
 verdicts = st.sampled_from(["yes", "no", "expired"])
 reasons = st.sampled_from(["complete", "stopped", "crashed"])
 happenings: dict[str, st.SearchStrategy[Any]] = {
@@ -79,6 +82,7 @@ happenings: dict[str, st.SearchStrategy[Any]] = {
     "reply": st.builds(
         Replied, numbers, st.lists(numbers, max_size=3).map(tuple), anything, st.none() | reasons
     ),
+    "model_figures": figures,
     "moved": st.builds(Moved, anything, st.booleans()),
 }
 events = st.builds(ChatEvent, anything, anything, st.floats(0, 1e10), st.one_of(*happenings.values()))

@@ -27,15 +27,17 @@ from rumi.agent.mcp.messages import (
 from rumi.agent.mcp.pins import AcceptedTools, ServerPin, digest_of
 from rumi.agent.mcp.results import Look, SaveFile, nowhere
 from rumi.agent.mcp.server import KnownServer, McpServer, opened, take_tools
+from rumi.agent.mcp.tested import digest_of_all, tested_as_json
 from rumi.agent.mcp.tool import BETWEEN, McpTool, WithheldTool, may_stand, names_for
 from rumi.agent.permissions.declare import DeclareTool
 from rumi.agent.permissions.standing import ToolVersion
 from rumi.agent.tool import Tool, claims_of
+from rumi.errors import UsageError
 from rumi.models.model import Message
 from rumi.platform.caller import Caller
 from rumi.platform.calls import call
 from rumi.platform.threads import Threads
-from rumi.texts import Text
+from rumi.texts import Language, Text
 
 FOLDER: Final = "mcp"
 """The name of the folder in $RUMI_HOME that contains a folder for each server."""
@@ -72,6 +74,7 @@ class McpServers:
     ) -> None:
         """Add the servers' supervisor to the actor tree if any servers are configured."""
         self._known = {server.name: KnownServer(server, self._audit_refusal) for server in servers}
+        self._home = home
         self._accepted = AcceptedTools(home)
         self._offload = Threads()
         self._audit = audit
@@ -146,6 +149,39 @@ class McpServers:
         """Return the servers of tools with their states."""
         await trio.lowlevel.checkpoint()
         return self.report()
+
+    @call("mcp.test", rights="all")
+    async def test(self, caller: Caller, *, name: str, language: Language = "en") -> object:
+        """Connect to a server anew, list its tools with all changes since they were accepted, and end it.
+
+        Raises:
+            UsageError: There is no such server.
+            McpError: The server cannot be used.
+        """
+        return tested_as_json(await try_once(self._settings(name), self._home, accept=False), language)
+
+    @call("mcp.accept", rights="all")
+    async def accept(
+        self, caller: Caller, *, name: str, digest: str = "", language: Language = "en"
+    ) -> object:
+        """Accept the tools of a server as it describes them now, and return them as `mcp.test` does.
+
+        With the `digest` of an answer of `mcp.test`, only what that answer has shown is accepted.
+
+        Raises:
+            UsageError: There is no such server, or it describes its tools otherwise than at that test.
+            McpError: The server cannot be used, or the acceptance cannot be stored.
+        """
+        caller.check_owner_of_home()
+        tested = await try_once(self._settings(name), self._home, accept=True, digest=digest)
+        await self._recall()
+        self._audit_state(self._known[name])
+        return tested_as_json(tested, language)
+
+    def _settings(self, name: str) -> ServerSettings:
+        if name not in self._known:
+            raise UsageError("Unknown server {name}.", "rumi mcp list shows the servers.", name=name)
+        return self._known[name].settings
 
     def report(self) -> list[dict[str, object]]:
         """Return the servers with their states and tools, in JSON types."""
@@ -301,27 +337,33 @@ def _reported(known: KnownServer) -> dict[str, object]:
     }
 
 
-async def try_once(settings: ServerSettings, home: Path, *, accept: bool) -> KnownServer:
+async def try_once(settings: ServerSettings, home: Path, *, accept: bool, digest: str = "") -> KnownServer:
     """Connect to a server and list its tools, even if Rumi is not running.
 
-    With `accept`, the listed tools are accepted.
+    With `accept`, the listed tools are accepted; with a `digest` too, only if it is theirs.
 
     When a server is listed for the first time, its tools are always accepted. On cancellation, leaves no
     process behind.
 
     Raises:
+        UsageError: The digest is not that of the listed tools.
         McpError: The server cannot be used.
     """
     known = KnownServer(settings)
-    await try_known(known, home, accept=accept)
+    await try_known(known, home, accept=accept, digest=digest)
     return known
 
 
-async def try_known(known: KnownServer, home: Path, *, accept: bool) -> None:
+async def try_known(known: KnownServer, home: Path, *, accept: bool, digest: str = "") -> None:
     """Do the same as `try_once` for a server that keeps what it asked for, also if it cannot be used."""
     settings, accepted, offload = known.settings, AcceptedTools(home), Threads()
     async with opened(settings, home / FOLDER / settings.name, known.asked) as (connection, _):
         await take_tools(known, connection, accepted, offload)
-        if accept:
+        as_shown = not digest or digest == digest_of_all(known)
+        if accept and as_shown:
             left_out = {name: str(why) for name, why in known.unusable.items()}
             known.pin = await offload(partial(accepted.accept, settings, known.tools, left_out))
+    if not as_shown:  # not above: an error there would be one of the connection
+        raise UsageError(
+            "The server {name} describes its tools differently now.", "Read them again.", name=settings.name
+        )

@@ -138,19 +138,23 @@ class Gate:
         """Return True if the user or a page gave exactly this URL."""
         return url in self._known_urls
 
-    async def refusal(self, tool: Tool, arguments: Mapping[str, object]) -> ToolResult | None:
+    async def refusal(
+        self, tool: Tool, arguments: Mapping[str, object], call_id: str = ""
+    ) -> ToolResult | None:
         """Return None if the call may run; otherwise the tool result that tells the model about the refusal.
+
+        `call_id` is the id of the call, which a question names.
 
         On cancellation, a question that is still open becomes void.
         """
-        refused = await self._refusal(tool, arguments)
+        refused = await self._refusal(tool, arguments, call_id)
         claims = claims_of(tool)
         if refused is None and claims is not None and not claims.reads:
             # Also without a question: calls before the turn was tainted use up later declarations too.
             self._intent.note_made(tool.spec.name, arguments, claims)
         return refused
 
-    async def _refusal(self, tool: Tool, arguments: Mapping[str, object]) -> ToolResult | None:
+    async def _refusal(self, tool: Tool, arguments: Mapping[str, object], call_id: str) -> ToolResult | None:
         may_ask = self.tainted or isinstance(tool, AlwaysAsks)
         question = tool.question(arguments, self._known_urls) if may_ask else None
         if question is None:
@@ -177,7 +181,7 @@ class Gate:
             # Checked again: answers to other questions may have used up the limit while this call waited.
             if self._nos_left <= 0:
                 return ToolResult(False, ENOUGH)
-            asked = ConfirmationAsked(token_hex(8), asks.text, asks.whole)
+            asked = ConfirmationAsked(token_hex(8), asks.text, asks.whole, call_id)
             verdict: Verdict = "no"
             self._watch(asked)
             try:

@@ -24,8 +24,11 @@ SENT_FILE = "a file that the user sent"
 EVENT = "A program sends this event."
 _ANNOUNCES = re.compile(
     r"\[The schedule \d+ fires\. What it says follows\.\]|\[The task \d+ has ended\. Its result follows\.\]"
+    r"|\[The user(?: sends|'s message answers) (?:files|a voice message)\.\]"
+    rf"|{re.escape(MEANWHILE)}|{re.escape(f'[{NOT_BY_HAND}]')}"
 )
 _RAN = re.compile(r"\[The (?:schedule \d+|user) has run a command without you: (.*)\]", re.DOTALL)
+_ANSWERS = re.compile(r"\A\[The user answers what earlier turns have asked: (.*?)\]\n.*", re.DOTALL)
 _ASKS = re.compile(r"\A\[The (?:schedule \d+ asks this now|trigger \S+ fires because)[^\]\n]*\]\n")
 ANSWERED = ", which the user's message answers"
 
@@ -296,8 +299,8 @@ def without_note(text: str) -> str:
     """
     if _ANNOUNCES.fullmatch(text):
         return ""
-    ran = _RAN.fullmatch(text)
-    return ran[1] if ran else _ASKS.sub("", text, count=1)
+    said = _RAN.fullmatch(text) or _ANSWERS.fullmatch(text)
+    return said[1] if said else _ASKS.sub("", text, count=1)
 
 
 def described(said: Incoming) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from rumi.platform import text_decoding
 from rumi.sandbox.confined.child import ParentProcess
 from rumi.sandbox.confined.confinement import confine
-from rumi.web.readers.files import scaling
+from rumi.web.readers.files import pdf_pages, scaling
 
 _BOUNDS: Final = {
     resource.RLIMIT_AS: 768_000_000,
@@ -28,6 +28,8 @@ def load(kind: str) -> None:
     text_decoding.load()
     if kind == "picture":
         scaling.load()
+    elif kind == "page":
+        pdf_pages.load()
     else:
         from rumi.web.readers.pages.documents.samples import read_all
 
@@ -42,6 +44,8 @@ def answer(request: dict[str, Any], body: bytes) -> dict[str, object]:
             data = seen["data"]
             assert isinstance(data, bytes)
             return seen | {"data": b64encode(data).decode()}
+        if request["kind"] == "page":
+            return pdf_pages.page_of(body, int(request["page"]), int(request["most_px"]))
         return _document(body, str(request["name"]), int(request["most_chars"]))
     except scaling.NoPictureError as error:
         return {"failed": str(error)}

@@ -1,13 +1,14 @@
 """Conversion of files in confined processes: each file gets a new process."""
 
 import signal
+from base64 import b64decode
 from dataclasses import dataclass
 from typing import Any, Final
 
 import trio
 
 from rumi.errors import RumiError
-from rumi.platform.file_kinds import Kind
+from rumi.platform.file_kinds import Kind, picture_type
 from rumi.platform.texts.words import known
 from rumi.sandbox.confined.parent import NONSENSE, Child, ChildFailed, signal_name
 from rumi.texts import Text
@@ -69,6 +70,27 @@ class Looks:
             "most_bytes": self._limits.picture_bytes,
             "most_chars": MOST_CHARS,
         }
+        return await self._heard(request, body)
+
+    async def page(self, body: bytes, number: int) -> tuple[bytes, int]:
+        """Return the page of a PDF with a number, from 1, as a JPEG picture, and the number of pages.
+
+        On cancellation, kills the process before this method returns.
+
+        Raises:
+            ViewRefused: It is not a PDF that can be read, or has no such page.
+        """
+        heard = await self._heard({"kind": "page", "page": number, "most_px": self._limits.picture_px}, body)
+        # The answer is untrusted, because a document may have taken over the process.
+        try:
+            data, pages = b64decode(heard["data"], validate=True), int(heard["pages"])
+        except (KeyError, TypeError, ValueError):
+            raise ViewRefused("its reader has failed") from None
+        if picture_type(data) != "image/jpeg":
+            raise ViewRefused("its reader has failed")
+        return data, pages
+
+    async def _heard(self, request: dict[str, object], body: bytes) -> dict[str, Any]:
         try:
             async with await Child.start(_PROGRAM, most_bytes=_MOST_ANSWER_BYTES) as child:
                 child.left_s = self._read_s
