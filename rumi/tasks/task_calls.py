@@ -50,14 +50,23 @@ class TaskCalls:
 
     @call("tasks.list")
     async def list(self, caller: Caller, *, owner: str = "") -> object:
-        """Return the tasks of one `owner`, or of all owners, latest first."""
+        """Return the tasks of one `owner`, or of all owners, latest first; `doing` is the last step."""
         listed = await self.tasks.listed(caller.scope_in(owner or None), MOST_LISTED)
-        return [task_as_json(task) for task in listed]
+        return [{**task_as_json(task), "doing": self._doing(task)} for task in listed]
 
     @call("tasks.show")
     async def show(self, caller: Caller, *, id: int) -> object:
-        """Return a task."""
-        return task_as_json(await self.tasks.show(id, caller.scope))
+        """Return a task; `doing` is the last step of a running one, and `iterations` are those of a bot."""
+        task = await self.tasks.show(id, caller.scope)
+        iterations = await self.tasks.iterations(id) if task.bot else ()
+        return {
+            **task_as_json(task),
+            "doing": self._doing(task),
+            "iterations": [
+                {**asdict(one), "spent": spent_as_json(one.spent), "ended": utc(one.ended)}
+                for one in iterations
+            ],
+        }
 
     @call("tasks.stop", key=TASK)
     async def stop(self, caller: Caller, *, id: int) -> object:
@@ -81,6 +90,10 @@ class TaskCalls:
         task = new.record(caller)
         caller.chat_in(task.chat, self.ids.owner_of)
         return task_as_json(await self.tasks.begin(self.tasks.checked(task)))
+
+    def _doing(self, task: TaskRecord) -> str:
+        """Return the last step of a running task; empty for others, and for tasks of other workers."""
+        return self.tasks.step_of(task.id) if isinstance(self.tasks, Tasks) and not task.ended else ""
 
 
 def task_as_json(task: TaskRecord) -> dict[str, object]:

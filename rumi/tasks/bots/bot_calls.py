@@ -9,6 +9,7 @@ from typing import Annotated, Final, TypeAlias
 from pydantic import AfterValidator
 from typing_extensions import TypedDict  # typing's own works with pydantic from Python 3.12 on
 
+from rumi.chats.chat_calls import page_of_lines
 from rumi.errors import RumiError
 from rumi.memory.actor import AskMemory
 from rumi.memory.rows import facts_of, forget_key, remember_fact
@@ -18,12 +19,14 @@ from rumi.platform.calls import PartitionKey, call
 from rumi.platform.chat_ids import DEFAULT_CHAT, bot_key
 from rumi.platform.threads import Offload
 from rumi.platform.timestamps import utc
+from rumi.sandbox.project.tree import UNBOUNDED, ProjectLimits
 from rumi.store.journal.records import IterationRecord, TaskRecord
 from rumi.tasks.bots.bots import MOST_SESSIONS, Bots, SessionStart
 from rumi.tasks.bots.config import BotConfig, BotError, check_name
 from rumi.tasks.bots.fetching import FetchedSkills
 from rumi.tasks.bots.files import BotFiles
 from rumi.tasks.bots.importing import Foreign, foreign_bots, take_over_skills
+from rumi.tasks.bots.project.showing import apply_shown, show_changes
 from rumi.tasks.task_calls import spent_as_json
 from rumi.tasks.task_calls import task_as_json as task_json
 from rumi.tasks.tasks import StoredTasks
@@ -46,7 +49,8 @@ class NewSkill(TypedDict):
 class BotCalls:
     """The control calls for bots. They need a caller with access to all owners: a bot has no owner.
 
-    If `bots` is None, this process cannot run bots; if `fetched` is None, it cannot fetch skills.
+    If `bots` is None, this process cannot run bots; if `fetched` is None, it cannot fetch skills. `bounds`
+    limit the size of a project whose changes are shown.
     """
 
     files: BotFiles
@@ -55,6 +59,7 @@ class BotCalls:
     offload: Offload
     bots: Bots | None = None
     fetched: FetchedSkills | None = None
+    bounds: ProjectLimits = UNBOUNDED
 
     @call("bots.list", rights="all")
     async def list(self, caller: Caller) -> object:
@@ -189,6 +194,43 @@ class BotCalls:
         await self._config(name)
         await self._running().say(name, caller.scope, text)
 
+    @call("bots.diff", rights="all")
+    async def diff(self, caller: Caller, *, name: BotName, token: str = "", after: int = 0) -> object:
+        """Return what a bot has changed in its project, page by page, as `chats.diff` does for a chat.
+
+        `token` stands for exactly these changes; a next page and `bots.apply` name it.
+
+        Raises:
+            BotError: The bot has no project, or it cannot be read.
+            RumiError: The changes are not those of the first page any more.
+        """
+        await self._config(name)
+        found = await self.offload(partial(show_changes, self.files.project(name), self.bounds))
+        if token and found.token != token:
+            raise RumiError("The bot has changed its files meanwhile.", "Look at its changes again.")
+        lines, following = page_of_lines(found.lines, max(0, after))
+        return {
+            "folder": found.folder,
+            "token": found.token,
+            "files": [{"letter": letter, "path": path} for letter, path in found.files],
+            "left_out": [[*pair] for pair in found.left_out],
+            "lines": lines,
+            "next": following,
+        }
+
+    @call("bots.apply", rights="all")
+    async def apply(self, caller: Caller, *, name: BotName, token: str) -> object:
+        """Make the changes that `bots.diff` has shown with a `token` in the user's folder; return how many.
+
+        Raises:
+            BotError: The folder has changed in the same places, or cannot be written.
+            RumiError: The bot's changes are others by now. Nothing was applied.
+        """
+        caller.check_owner_of_home()
+        await self._config(name)
+        count = await self.offload(partial(apply_shown, self.files.project(name), self.bounds, token))
+        return {"name": name, "applied": count}
+
     @call("bots.import", rights="all")
     async def import_(self, caller: Caller, *, folder: str = "") -> object:
         """Import the bots of an openbot installation one by one; never replace an existing bot."""
@@ -236,9 +278,10 @@ class BotCalls:
 
     async def _listed(self, name: str) -> dict[str, object]:
         last = await self.tasks.listed(None, limit=1, bot=name)
-        about, problem = "", ""
+        about, problem, project = "", "", None
         try:
             about = (await self.offload(partial(self.files.read, name))).description
+            project = await self.offload(self.files.project(name).link)
         except RumiError as error:
             problem = str(error)
         return {
@@ -248,6 +291,9 @@ class BotCalls:
             "state": last[0].state if last else None,
             "session": last[0].id if last else None,
             "goal": last[0].question if last else None,
+            "chat": last[0].chat if last else None,
+            "wake_at": utc(last[0].wake_at) if last and last[0].wake_at and not last[0].ended else None,
+            "project": project is not None,
         }
 
     async def _sessions(self, name: str) -> tuple[TaskRecord, ...]:

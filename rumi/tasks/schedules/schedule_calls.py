@@ -12,6 +12,7 @@ from rumi.platform.caller import Caller
 from rumi.platform.calls import PartitionKey, call
 from rumi.platform.chat_ids import DEFAULT_CHAT, ChatIds
 from rumi.platform.texts.language import known_language
+from rumi.platform.texts.schedules import recurrence
 from rumi.platform.timestamps import utc
 from rumi.platform.zone_finding import zone_said
 from rumi.store.journal.records import ScheduleKind, ScheduleRecord
@@ -118,17 +119,9 @@ class ScheduleCalls:
             UsageError: The time or the time zone is not understood, or the time zone of the chat's owner is
                 not known.
         """
-        read = read_when(when)
-        if read is None:
-            raise UsageError(
-                "This time is not understood.",
-                'Write it like "in 20 minutes", "tomorrow 09:00", "2026-12-01 18:30", "every monday '
-                '08:00" or "0 9 * * 1".',
-            )
-        if zone and not zone_said(zone):
-            raise UsageError("Unknown time zone {zone}.", "Names are like Europe/Madrid.", zone=zone)
+        read, zone = _read(when, zone)
         chat, schedules = caller.chat_in(chat or DEFAULT_CHAT, self.ids.owner_of), self.schedules
-        owner, zone = self.ids.owner_of(chat), zone_said(zone)
+        owner = self.ids.owner_of(chat)
         if owner != caller.owner:
             language = known_language(await schedules.language_of(chat)) or language
             zone = zone or await schedules.zone_of(owner)
@@ -150,8 +143,30 @@ class ScheduleCalls:
             new = await schedules.first_read(schedules.checked(new))
             added = await schedules.add(new, read, zone)
         except NotATime:
-            raise UsageError("This time never comes.", "Give another one.") from None
+            raise _never() from None
         return self._shown(added, language)
+
+    @call("schedules.understand")
+    async def understand(
+        self, caller: Caller, *, when: str, zone: str = "", language: Language = "en"
+    ) -> object:
+        """Return what `schedules.add` understands by a time, such as `every monday 08:00`.
+
+        Raises:
+            UsageError: The time or the time zone is not understood, or the time has passed.
+        """
+        read, zone = _read(when, zone)
+        new = ScheduleRecord(caller.owner, DEFAULT_CHAT, "turn", "", language=language)
+        try:
+            timed = await self.schedules.timed(new, read, zone)
+        except NotATime:
+            raise _never() from None
+        return {
+            "recurs": recurrence(language, timed.cron) if timed.cron else "",
+            "zone": timed.zone,
+            "next_at": utc(timed.next_at),
+            "comes": in_words(timed.next_at, timed.zone, language),
+        }
 
     def _shown(self, schedule: ScheduleRecord, language: Language) -> dict[str, object]:
         approval = self.schedules.approvals.valid(schedule)
@@ -160,6 +175,28 @@ class ScheduleCalls:
             "runs": isinstance(self.schedules, Schedules),
             "allowed": approval_words(language, schedule, approval) if approval is not None else "",
         }
+
+
+def _read(when: str, zone: str) -> tuple[When, str]:
+    """Return the time and the canonical name of the time zone that a request names; no zone is empty.
+
+    Raises:
+        UsageError: One of them is not understood.
+    """
+    read = read_when(when)
+    if read is None:
+        raise UsageError(
+            "This time is not understood.",
+            'Write it like "in 20 minutes", "tomorrow 09:00", "2026-12-01 18:30", "every monday '
+            '08:00" or "0 9 * * 1".',
+        )
+    if zone and not zone_said(zone):
+        raise UsageError("Unknown time zone {zone}.", "Names are like Europe/Madrid.", zone=zone)
+    return read, zone_said(zone)
+
+
+def _never() -> UsageError:
+    return UsageError("This time never comes.", "Give another one.")
 
 
 def _names_zone(when: When) -> bool:
@@ -205,5 +242,6 @@ def schedule_as_json(schedule: ScheduleRecord, language: Language = "en") -> dic
         "created": utc(schedule.created),
         "fired": utc(schedule.fired) if schedule.fired else None,
         "when": next_in_words(schedule, language),
+        "recurs": recurrence(language, schedule.cron) if schedule.cron else "",
         "comes": in_words(schedule.next_at, schedule.zone, language) if active else None,
     }

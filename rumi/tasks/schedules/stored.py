@@ -100,6 +100,26 @@ class StoredSchedules:
             RumiError: The owner has too many schedules.
         """
         check_text(new.text)
+        schedule = await self.timed(new, when, zone)
+        mine, users = self.most_of(schedule)
+        most = self._limits.max_per_owner
+        stored = await self._ask(add_schedule(schedule, most, mine, users))
+        if stored is None:
+            if mine == 0:
+                raise RumiError("The role of this chat's person allows no schedules.", "Ask an admin.")
+            most = most if mine is None else min(most, mine)
+            raise RumiError(
+                "There are {most} schedules already.", "Delete one first: /schedules lists them.", most=most
+            )
+        self.changed()
+        return stored
+
+    async def timed(self, new: ScheduleRecord, when: When, zone: str = "") -> ScheduleRecord:
+        """Return a schedule with the times that `when` means, as `add` reads it. Nothing is stored.
+
+        Raises:
+            UsageError: The time has passed or is too far ahead, or the owner's time zone is unknown.
+        """
         now, zone = self._now(), zone or await self.zone_of(new.owner)
         asked_at = min(new.asked_at or now, now)  # not in the future: the sender's clock may be wrong
         said = "" if isinstance(when, After) else when.zone
@@ -124,19 +144,7 @@ class StoredSchedules:
             raise UsageError("This time is too far ahead.", "Give a time within five years.")
         quiet = self.quiet_of(new.chat)
         next_at = instant if quiet is None else quiet.until(instant, zone)
-        schedule = replace(new, cron=cron, zone=zone, instant=instant, next_at=next_at)
-        mine, users = self.most_of(schedule)
-        most = self._limits.max_per_owner
-        stored = await self._ask(add_schedule(schedule, most, mine, users))
-        if stored is None:
-            if mine == 0:
-                raise RumiError("The role of this chat's person allows no schedules.", "Ask an admin.")
-            most = most if mine is None else min(most, mine)
-            raise RumiError(
-                "There are {most} schedules already.", "Delete one first: /schedules lists them.", most=most
-            )
-        self.changed()
-        return stored
+        return replace(new, cron=cron, zone=zone, instant=instant, next_at=next_at)
 
     def quiet_of(self, chat: str) -> QuietHours | None:
         """Return the hours in which no schedule of a chat fires; None if there are none."""

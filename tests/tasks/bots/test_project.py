@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rumi.errors import RumiError
 from rumi.platform.openat import read_foreign
 from rumi.sandbox.project import applying
 from rumi.sandbox.project.changes import Changes, FileChange, unified
@@ -19,6 +20,7 @@ from rumi.tasks.bots.config import BotError
 from rumi.tasks.bots.files import BotFiles
 from rumi.tasks.bots.project.applying import apply
 from rumi.tasks.bots.project.link import Project
+from rumi.tasks.bots.project.showing import apply_shown, show_changes
 from tests.fakes.git_server import GIT_ENV, git
 
 BOUNDS = ProjectLimits(10_000_000, 1000)
@@ -340,3 +342,19 @@ def test_no_read_of_a_foreign_file_waits_or_follows(tmp_path: Path) -> None:
     assert read_foreign(tmp_path / "link", 5, own_link=True) == b"words"
     with pytest.raises(OSError, match="too large"):
         read_foreign(tmp_path / "file", 4)
+
+
+def test_exactly_the_changes_that_were_shown_are_applied(tmp_path: Path, folder: Path) -> None:
+    project = a_bot(tmp_path / "home", folder)
+    assert show_changes(project, BOUNDS).files == ()
+    changed(project)
+    seen = show_changes(project, BOUNDS)
+    assert ("M", "a/one") in seen.files
+    assert "+changed" in seen.lines
+    (project.workspace / "project" / "a" / "one").write_text("changed again\n")
+    with pytest.raises(RumiError, match="has changed its files meanwhile"):
+        apply_shown(project, BOUNDS, seen.token)
+    assert (folder / "a" / "one").read_text() == "a/one\n"
+    assert apply_shown(project, BOUNDS, show_changes(project, BOUNDS).token) > 0
+    assert (folder / "a" / "one").read_text() == "changed again\n"
+    assert show_changes(project, BOUNDS).files == ()

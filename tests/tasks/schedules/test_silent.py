@@ -10,12 +10,13 @@ import trio.testing
 
 from rumi.agent.prompts.message_entries import without_note
 from rumi.agent.tool import Question, Tool, ToolResult
-from rumi.channels.page.transcript import stored_entries
+from rumi.channels.page.stored import entries_of
 from rumi.chats.events import Replied
 from rumi.chats.recorder.recording import dump_result, load_result
 from rumi.models.model import Emit, ModelError, ModelRequest, Reply, ToolCall, ToolSpec
 from rumi.store.journal.reading import read_history
 from rumi.store.journal.records import ScheduleRecord
+from rumi.store.journal.transcript import read_transcript
 from rumi.tasks.schedules.tools import ListSchedulesTool
 from rumi.tasks.schedules.when import After, Every
 from tests.chats.house import House, house
@@ -268,8 +269,9 @@ async def test_who_comes_back_sees_what_was_told_and_no_notes_for_the_model(
         told = [(one.question, one.answer) for one in await home.chat().recent()]
         assert told == [("look", "A letter!"), ("", "⏰ tea")]
         rows_ = await home.services.journal.ask(read_history("cli", told=True))
-        shown = [(one.kind, one.parts[0].get("text")) for one in stored_entries(rows_)]
-        assert shown == [("you", "look"), ("answer", "A letter!"), ("answer", "⏰ tea")]
+        stored = await home.services.journal.ask(read_transcript("cli"))
+        shown = [(one.kind, one.parts[0].raw) for message in stored for one in entries_of(message)]
+        assert shown == [("event", "look"), ("answer", "A letter!"), ("reply", "⏰ tea")]
         assert len(await home.services.journal.ask(read_history("cli"))) > len(rows_)
 
 
@@ -280,6 +282,9 @@ async def test_who_comes_back_sees_what_was_told_and_no_notes_for_the_model(
         ("[The task 3 has ended. Its result follows.]", ""),
         ("[The schedule 4 has run a command without you: ls [a-z]*]", "ls [a-z]*"),
         ("[The schedule 1 asks this now. Its user may be away.]\nlook\n[here]", "look\n[here]"),
+        ("[The user sends files.]", ""),
+        ("[The user says meanwhile:]", ""),
+        ("[The user answers what earlier turns have asked: yes 1 no 2]\nYes: [x]", "yes 1 no 2"),
         ("[The trigger door fires because of the events above.]\nopen", "open"),
         ("What is [The schedule 1 asks this now.]\nx", "What is [The schedule 1 asks this now.]\nx"),
     ],
