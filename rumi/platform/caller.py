@@ -70,6 +70,18 @@ class Caller:
         if self.rights != "all":
             raise NotAllowed
 
+    def check_owner_of_home(self) -> None:
+        """Check that the caller is the owner of the home, at the terminal or at the page.
+
+        Admins of other channels have the rights `all` too, but may not change the installation.
+
+        Raises:
+            NotAllowed: The caller is not the owner of the home.
+        """
+        self.check_all()
+        if self.owner != LOCAL:
+            raise NotAllowed
+
     def owner_in(self, requested: str | None) -> str:
         """Return the owner that a request concerns: `requested`, or the caller's owner if that is None.
 

@@ -7,10 +7,10 @@ A class declares each request that it answers with `call`:
         ...
 
 This method answers `{"call": "tasks", "do": "stop", "id": 7}`. A name without a point answers every request
-of that call; the field `do` is ignored. The keyword arguments are the fields of the request. A field that is
-null counts as absent, and so does a `language` that this version does not know. Fields that are not declared
-are ignored, because newer processes may send them. An argument whose type is a dataclass takes the
-dataclass's fields from the request.
+of that call for which no other name is declared; the field `do` is ignored. The keyword arguments are the
+fields of the request. A field that is null counts as absent, and so does a `language` that this version does
+not know. Fields that are not declared are ignored, because newer processes may send them. An argument whose
+type is a dataclass takes the dataclass's fields from the request.
 
 Validation, forwarding between workers (`rumi.app.routing`) and `docs/calls.md` follow from the declaration.
 """
@@ -118,14 +118,15 @@ def call(
 
 
 def declared_in(kind: type) -> Mapping[str, Declaration]:
-    """Return the declarations of a class, by name."""
-    found = (getattr(method, _DECLARED, None) for method in vars(kind).values())
+    """Return the declarations of a class and its bases, by name."""
+    methods = (method for base in reversed(kind.__mro__) for method in vars(base).values())
+    found = (getattr(method, _DECLARED, None) for method in methods)
     return {declared.name: declared for declared in found if isinstance(declared, Declaration)}
 
 
 def lookup(table: Mapping[str, Declaration], name: str, request: Mapping[str, object]) -> Declaration | None:
     """Return the declaration that a request of the call or stream `name` is for; None if there is none."""
-    return table.get(name) or table.get(f"{name}.{request.get('do')}")
+    return table.get(f"{name}.{request.get('do')}") or table.get(name)
 
 
 async def answer(part: Any, name: str, caller: Caller, request: Mapping[str, object], *more: object) -> Any:

@@ -90,6 +90,22 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
             yield World(app, socket_path(home.run, home.installation()), tasks, schedules)
 
 
+OF_THE_HOME: tuple[tuple[str, dict[str, object]], ...] = (
+    ("settings", {"do": "list"}),
+    ("people", {"do": "list"}),
+    ("settings", {"do": "set", "name": "undo.turns", "value": 1}),
+    ("settings", {"do": "unset", "name": "undo.turns"}),
+    ("people", {"do": "add", "name": "ann", "telegram": [11]}),
+    ("people", {"do": "set", "name": "ann", "role": "admin"}),
+    ("people", {"do": "remove", "name": "ann"}),
+    ("skills", {"do": "enable", "name": "explain"}),
+    ("skills", {"do": "disable", "name": "explain"}),
+    ("skills", {"do": "trust", "name": "explain", "project": "/"}),
+    ("mcp", {"do": "accept", "name": "fake"}),
+)
+"""Requests that show or change the installation."""
+
+
 def looks(world: World) -> list[tuple[str, dict[str, object]]]:
     """Every request that only looks, for each owner that it may name."""
     requests: list[tuple[str, dict[str, object]]] = [
@@ -105,6 +121,9 @@ def looks(world: World) -> list[tuple[str, dict[str, object]]]:
         ("memory", {"do": "history", "key": "city"}),
         ("usage", {}),
         ("usage", {"by": "chat"}),
+        ("budgets", {"do": "list"}),
+        ("approvals", {"do": "list"}),
+        ("skills", {"do": "list"}),
     ]
     for owner, word in OWNERS.items():
         requests += [
@@ -116,10 +135,14 @@ def looks(world: World) -> list[tuple[str, dict[str, object]]]:
             ("chats", {"do": "sessions", "chat": CHATS[owner]}),
             ("chats", {"do": "sessions", "owner": owner}),
             ("chats", {"do": "search", "words": word}),
+            ("chats", {"do": "export", "chat": CHATS[owner]}),
+            ("chats", {"do": "list", "limit": 9, "archived": False}),
             ("chats", {"do": "search", "words": word, "chat": CHATS[owner]}),
             ("recall", {"query": word}),
             ("recall", {"query": word, "owner": owner}),
             ("memory", {"do": "list", "owner": owner}),
+            ("memory", {"do": "search", "owner": owner, "words": word}),
+            ("budgets", {"do": "list", "chat": CHATS[owner]}),
             ("memory", {"do": "history", "owner": owner, "key": "city"}),
             ("usage", {"by": "chat", "owner": owner}),
             ("usage", {"by": "chat", "chat": CHATS[owner]}),
@@ -142,13 +165,23 @@ def changes(world: World, owner: str) -> list[tuple[str, dict[str, object]]]:
         ("memory", {"do": "extract", "owner": owner}),
         ("memory", {"do": "forget_everything", "owner": owner}),
         ("chats", {"do": "delete", "chat": chat}),
+        ("chats", {"do": "rename", "chat": chat, "title": "x"}),
+        *(("chats", {"do": do, "chat": chat}) for do in ("pin", "archive")),
+        *(("chats", {"do": do, "chat": chat, "message": 1}) for do in ("branch", "drop")),
         *((command, {"chat": chat}) for command in ("stop", "reset", "undo")),
         ("answer", {"chat": chat, "id": "x", "yes": True}),
         ("stop", {"all": True}),
         ("make_way", {}),
         ("bots", {"do": "create", "name": "tidy"}),
         ("bots", {"do": "stop", "name": "tidy"}),
+        ("bots", {"do": "apply", "name": "tidy", "token": "x"}),
+        ("approvals", {"do": "answer", "chat": chat, "number": 1, "yes": True}),
+        ("budgets", {"do": "allow", "amount": "1 usd", "chat": chat}),
+        ("models", {"do": "check"}),
+        *OF_THE_HOME,
         ("triggers", {"do": "fire", "name": "alarm", "text": "x"}),
+        ("page", {"do": "link"}),
+        ("page", {"do": "revoke", "id": "all"}),
     ]
 
 
@@ -229,6 +262,17 @@ async def test_what_is_declared_for_the_homes_owner_is_refused_to_all_others(tmp
                 for caller in OWN:
                     with pytest.raises(RumiError, match="only for the owner of this installation"):
                         await home.call(caller, request, do=do)
+
+
+async def test_an_admin_of_another_channel_does_not_change_the_installation(tmp_path: Path) -> None:
+    async with world(tmp_path) as home:
+        admin = Caller("telegram", "tg7", "all")
+        for name, fields in OF_THE_HOME:
+            with pytest.raises(RumiError, match="only for the owner of this installation"):
+                await home.call(admin, name, **fields)
+        with pytest.raises(RumiError, match="only for the owner of this installation"):
+            await home.call(admin, "approvals", do="answer", chat="cli", number=1, yes=True)
+        assert not (home.path.parents[1] / "config.toml").exists()
 
 
 async def test_streams_are_served_to_those_who_may_have_them(tmp_path: Path) -> None:

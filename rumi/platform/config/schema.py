@@ -161,6 +161,15 @@ def _check_url(url: str) -> None:
         )
 
 
+def _check_page_url(url: str) -> None:
+    _check_url(url)
+    parts = urlsplit(url)
+    if parts.scheme != "https":
+        raise ValueError("an https address, such as https://rumi.example.org")
+    if parts.path not in ("", "/"):
+        raise ValueError("an address without a path, such as https://rumi.example.org: the page is at /")
+
+
 def _check_endpoint(endpoint: str) -> None:
     host, colon, port = endpoint.rpartition(":")
     bracketed = host.startswith("[") and host.endswith("]")
@@ -507,11 +516,15 @@ class ChatSection(Section):
     about the first; 0 disables this. While a turn runs, further messages wait with `queue`, up to
     `max_queued`, and messages that came together get one turn. With `steer`, a message of the same person
     reaches the model before its next step. With `reject`, Rumi answers that the chat is busy.
+
+    `titles` says how a chat of the terminal or the page that nobody has named gets a title: from the first
+    `words` that were said, from the `model` after its first answer, or not at all.
     """
 
     when_busy: Literal["queue", "steer", "reject"] = "queue"
     max_queued: Annotated[int, Field(ge=1, le=100)] = 20
     together_s: Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)] = 0.5
+    titles: Literal["words", "model", "off"] = "words"
 
     @property
     def queue_length(self) -> int:
@@ -743,6 +756,16 @@ class ServeSection(Section):
     drain_s: Annotated[float, Field(ge=0, le=3600)] = 5
 
 
+class PageSection(Section):
+    """`[page]`: the page in a browser.
+
+    `url` is the address of a proxy with TLS that passes requests on to the page, or of `tailscale serve`. The
+    proxy must keep the `Host` header. The address that `serve.web` names works beside it.
+    """
+
+    url: Annotated[str, _checked(_check_page_url)] | None = None
+
+
 class SkillsSection(Section):
     """`[skills]`: additional folders, disabled skills, and the maximum number of skills in a prompt."""
 
@@ -963,6 +986,7 @@ class Settings(Section):
     undo: UndoSection = UndoSection.model_construct()
     store: StoreSection = StoreSection.model_construct()
     serve: ServeSection = ServeSection.model_construct()
+    page: PageSection = PageSection.model_construct()
     record: RecordSection = RecordSection.model_construct()
     skills: SkillsSection = SkillsSection.model_construct()
     telegram: TelegramSection = TelegramSection.model_construct()

@@ -56,6 +56,11 @@ def bot_asks(
     return "\n\n".join(parts)
 
 
+def asks_in_words(message: str) -> bool:
+    """Return True if a message of `bot_asks` has a question, and does not only ask about parked calls."""
+    return message.startswith("❓")
+
+
 def this_terminal(language: Language) -> str:
     """Return the words "this terminal", for use in sentences about a bot that runs there."""
     return gettext(language, "this terminal")

@@ -28,6 +28,15 @@ def busy(language: Language) -> str:
     return gettext(language, "⏳ Already working on something. Wait for it, or send /stop.")
 
 
+def not_stored_before(language: Language) -> str:
+    """Say that the chat cannot begin anew from an earlier message."""
+    return gettext(
+        language,
+        "❌ The earlier message is not stored any more, so nothing was begun from there."
+        " Send the text as a new message.",
+    )
+
+
 def queue_full(language: Language, most: int) -> str:
     """Say that the message is rejected, because `most` messages wait already."""
     return gettext(

@@ -192,3 +192,9 @@ def _bar(share: float) -> str:
 
 def _percent(share: float) -> str:
     return "<1 %" if 0 < share < 0.01 else f"{round(share * 100)} %"
+
+
+def who_said(language: Language, role: str) -> str:
+    """Return the name of the side that said an entry of a chat."""
+    names = {"user": gettext(language, "you"), "assistant": "Rumi", "tool": gettext(language, "result")}
+    return names.get(role, role)

@@ -281,6 +281,7 @@ COMMANDS = [
             "status",
             "tasks, tasks delete, tasks list, tasks research, tasks research repo, tasks research web",
             "tasks show, tasks stop",
+            "web, web link, web revoke, web serve, web sessions",
         )
         for words in line.split(",")
     ),
