@@ -1,5 +1,6 @@
-"""Budgets: the chat commands `/usage` and `/allow`, and the control call `usage`."""
+"""Budgets: the chat commands `/usage` and `/allow`, and the control calls about usage and budgets."""
 
+import builtins
 import logging
 import re
 from collections.abc import Awaitable, Callable
@@ -10,8 +11,8 @@ import trio
 from pydantic import AfterValidator
 
 from actors import ActorError, ActorRef
-from rumi.chats.budgets.amounts import amount_text, parse_amount
-from rumi.chats.budgets.meter import Budgets, WriteNow
+from rumi.chats.budgets.amounts import Amount, amount_text, parse_amount
+from rumi.chats.budgets.meter import Budgets, WriteNow, state_json
 from rumi.chats.budgets.periods import days_of
 from rumi.chats.budgets.report import left_of, report
 from rumi.chats.commands import ChatCommand
@@ -20,7 +21,7 @@ from rumi.errors import RumiError, UsageError
 from rumi.models.metering import Period
 from rumi.platform.caller import Caller
 from rumi.platform.calls import call
-from rumi.platform.chat_ids import CHAT_ID, LOCAL, ChatIds
+from rumi.platform.chat_ids import CHAT_ID, LOCAL, ChatIds, check_chat_id
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.texts import budgets as budget_texts
 from rumi.platform.texts.translation import error_text
@@ -141,6 +142,18 @@ class BudgetCommands:
         more = len(month) - len(shown)
         return budget_texts.group_usage(language, shown, everybody=sender.rights.admin, more=more)
 
+    async def allow(self, chat: str, amount: Amount, by: str) -> None:
+        """Allow a chat, its owner and the total budget an additional amount today; `by` is for the audit log.
+
+        On cancellation, the amount may or may not be allowed.
+        """
+        nano, tokens = (amount.most, 0) if amount.unit == "usd" else (0, amount.most)
+        await self._budgets.ask(
+            grant_budget(chat, self._ids.owner_of(chat), self._budgets.today(), nano, tokens)
+        )
+        shown = amount_text("en", amount.unit, amount.most)
+        self._audit.write("budget_allowed", chat_id=chat, amount=shown, by=by)
+
     async def _allow(self, message: Incoming, language: Language, said: str) -> str:
         if not self._is_admin(message):
             return gettext(language, "⛔ Only an admin can allow more.")
@@ -150,11 +163,8 @@ class BudgetCommands:
         amount, chat = parse_amount(found[1]), found[2] or message.chat
         if CHAT_ID.fullmatch(chat) is None:
             return budget_texts.allow_usage(language)
-        nano, tokens = (amount.most, 0) if amount.unit == "usd" else (0, amount.most)
-        owner = self._ids.owner_of(chat)
-        await self._budgets.ask(grant_budget(chat, owner, self._budgets.today(), nano, tokens))
+        await self.allow(chat, amount, message.chat)
         shown = amount_text(language, amount.unit, amount.most)
-        self._audit.write("budget_allowed", chat_id=chat, amount=shown, by=message.chat)
         return gettext(language, "✅ The chat {chat} may use {amount} more today.", chat=chat, amount=shown)
 
 
@@ -176,15 +186,20 @@ def _day(text: str) -> str:
 
 
 Day: TypeAlias = Annotated[str, AfterValidator(_day)]
+Chat: TypeAlias = Annotated[str, AfterValidator(check_chat_id)]
 
 
 @dataclass(frozen=True, slots=True)
 class UsageCalls:
-    """The control call `usage`. A caller sees only the usage in its scope."""
+    """The control calls about usage and budgets. A caller sees only what is in its scope.
+
+    `allow` allows a chat more today; None if no process runs that uses budgets.
+    """
 
     budgets: Budgets
     ids: ChatIds
     written: Callable[[], Awaitable[None]] = _nothing_gathered
+    allow: Callable[[str, Amount, str], Awaitable[None]] | None = None
 
     @call("usage")
     async def usage(
@@ -196,10 +211,12 @@ class UsageCalls:
         chat: str = "",
         first: Day = "",
         last: Day = "",
+        period: Period = "month",
     ) -> object:
         """Return the usage from the day `first` to the day `last`, grouped by the property named in `by`.
 
-        The request may select an `owner` or a `chat`.
+        Without these days, it is the usage of today, or of this month, as `period` says. The request may
+        select an `owner` or a `chat`.
 
         Raises:
             UsageError: The request is invalid.
@@ -208,4 +225,33 @@ class UsageCalls:
         if chat:
             caller.chat_in(chat, self.ids.owner_of)
         await self.written()
+        if not (first or last):
+            first, last = days_of(period, self.budgets.now(), self.budgets.zone)
         return await report(self.budgets, by or "model", owner=scope, chat=chat, first=first, last=last)
+
+    @call("budgets.list")
+    async def list(self, caller: Caller, *, chat: str = "") -> object:
+        """Return the budgets: limit, used and reserved amount, share, and when the period ends.
+
+        With a `chat`, return only the budgets that apply to it.
+        """
+        if chat:
+            caller.chat_in(chat, self.ids.owner_of)
+        await self.written()
+        return await self._states(caller.scope or "", chat)
+
+    @call("budgets.allow", rights="all")
+    async def allow_more(self, caller: Caller, *, amount: str, chat: Chat) -> object:
+        """Allow a chat, its owner and the total budget more today, such as `2 usd`; return its budgets.
+
+        Raises:
+            UsageError: The amount is not valid.
+        """
+        assert self.allow is not None, "only a complete app can allow more"
+        await self.allow(chat, parse_amount(amount), caller.channel)
+        return await self._states("", chat)
+
+    async def _states(self, owner: str, chat: str) -> builtins.list[dict[str, object]]:
+        bounds = tuple(self.budgets.bound(limit) for limit in self.budgets.rules.limits)
+        states = await self.budgets.ask(budget_states(bounds, owner, chat)) if bounds else ()
+        return [state_json(state, self.budgets) for state in states]

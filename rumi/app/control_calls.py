@@ -8,7 +8,10 @@ import trio
 from pydantic import AfterValidator
 
 from rumi.agent.mcp.servers import McpServers
+from rumi.agent.skills.skill_calls import SkillCalls
 from rumi.app.budget_calls import UsageCalls
+from rumi.app.model_calls import ModelCalls
+from rumi.app.people_calls import PeopleCalls
 from rumi.app.recall_calls import RecallCommands
 from rumi.app.status import StatusSource
 from rumi.app.stop_all import Everything
@@ -16,6 +19,7 @@ from rumi.channels.control.attach_server import AttachServer
 from rumi.channels.control.event_stream import EventStream
 from rumi.channels.control.file_stream import UploadStream
 from rumi.channels.control.task_stream import TaskStream
+from rumi.channels.page_calls import PageCalls
 from rumi.channels.triggers.trigger_calls import TriggerCalls
 from rumi.chats.chat_calls import ChatCalls
 from rumi.chats.inbox import Inbox
@@ -24,6 +28,8 @@ from rumi.memory.memory_calls import MemoryCalls
 from rumi.platform.caller import Caller
 from rumi.platform.calls import CHAT, Declaration, call, declared_in
 from rumi.platform.chat_ids import ChatIds, check_chat_id
+from rumi.platform.config.setting_calls import SettingCalls
+from rumi.tasks.approval_calls import ApprovalCalls
 from rumi.tasks.bots.bot_calls import BotCalls
 from rumi.tasks.schedules.schedule_calls import ScheduleCalls
 from rumi.tasks.task_calls import TaskCalls
@@ -86,6 +92,7 @@ DECLARED: Final[Mapping[str, Declaration]] = {
     name: declared
     for kind in (
         ProcessCalls, TaskCalls, ScheduleCalls, BotCalls, ChatCalls, MemoryCalls, RecallCommands, UsageCalls,
+        ApprovalCalls, SettingCalls, PeopleCalls, ModelCalls, SkillCalls, PageCalls,
         TriggerCalls, McpServers, AttachServer, TaskStream, UploadStream, EventStream,
     )
     for name, declared in declared_in(kind).items()

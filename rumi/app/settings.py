@@ -77,13 +77,17 @@ def budget_rules_of(loaded: Loaded) -> Rules:
 
 def people_of(loaded: Loaded, ids: ChatIds) -> People:
     """Return the people who may talk to Rumi through a channel, and the rights of their roles."""
-    settings = loaded.settings
-    roles = {**BUILT_IN, **{name: _rights(name, role) for name, role in settings.roles.items()}}
+    settings, roles = loaded.settings, roles_of(loaded)
     persons: dict[int, Principal] = {}
     for id, (name, role) in listed(settings).items():
         mine = settings.people[name].telegram if name else (id,)
         persons[id] = Principal(name or f"#{id}", roles[role], mine)
     return People(ids, persons)
+
+
+def roles_of(loaded: Loaded) -> dict[str, Rights]:
+    """Return the rights of each role by its name, the built-in roles first."""
+    return {**BUILT_IN, **{name: _rights(name, role) for name, role in loaded.settings.roles.items()}}
 
 
 def _rights(name: str, role: RoleSection) -> Rights:

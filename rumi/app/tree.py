@@ -142,7 +142,15 @@ class ActorTree:
             whole_status=self._whole_status,
         )
         edges = add_edges(
-            inputs, store, agent, tasks, chats, audit=self.audit, counts=self._counts, events=self._events
+            inputs,
+            store,
+            of_models,
+            agent,
+            tasks,
+            chats,
+            audit=self.audit,
+            counts=self._counts,
+            events=self._events,
         )
 
         self.inbox, self.services = chats.inbox, chats.services

@@ -16,6 +16,8 @@ if TYPE_CHECKING:  # a command that only names the channels must not load the ag
     from rumi.chats.inbox import Inbox
     from rumi.chats.port import ChatSubscription
     from rumi.models.media import Media
+    from rumi.platform.caller import ControlCall
+    from rumi.platform.calls import Declaration
     from rumi.platform.chat_ids import ChannelPrefix
     from rumi.platform.config.cascade import Loaded
     from rumi.platform.home import Home
@@ -135,6 +137,16 @@ class Channel:
         Return the URL of the channel's listener; empty if the channel accepts none.
         """
         return ""
+
+    def add_calls(self, calls: "Mapping[str, ControlCall]", declared: "Mapping[str, Declaration]") -> None:
+        """Let the channel's users make these control calls; called before `add_view`.
+
+        `declared` has the declarations of all calls and streams, by name.
+        """
+
+    def calls(self) -> tuple[object, ...]:
+        """Return objects that declare control calls (`rumi.platform.calls`), for the control socket."""
+        return ()
 
     def add_view(
         self,

@@ -1,19 +1,23 @@
 """The edges part: channels, attached clients, calls forwarded between workers, and the status dump."""
 
+import os
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from actors import ChildSpec, pending_asks
 from rumi.app.budget_calls import UsageCalls
-from rumi.app.control_calls import ProcessCalls
+from rumi.app.control_calls import DECLARED, ProcessCalls
+from rumi.app.model_calls import ModelCalls
 from rumi.app.parts.agent import AgentPart
 from rumi.app.parts.chats import ChatsPart
 from rumi.app.parts.inputs import TreeInputs
+from rumi.app.parts.models import ModelsPart
 from rumi.app.parts.store import StorePart
 from rumi.app.parts.tasks import TasksPart
+from rumi.app.people_calls import PeopleCalls
 from rumi.app.recall_calls import RecallCommands
 from rumi.app.status import StatusSource
 from rumi.channels.attach.reconnecting import RoutedChat
@@ -24,6 +28,7 @@ from rumi.channels.control.server import ControlServer, ControlStream
 from rumi.channels.control.stacks import dump_on_signal
 from rumi.channels.control.task_stream import TaskStream
 from rumi.channels.counters import Counts
+from rumi.channels.page_calls import PageCalls
 from rumi.channels.triggers.trigger_calls import TriggerCalls, TriggerFigures
 from rumi.channels.triggers.triggers import Triggers, triggers_of
 from rumi.chats.budgets.meter import SharedLedger
@@ -32,10 +37,13 @@ from rumi.memory.memory_calls import MemoryCalls
 from rumi.platform.caller import Caller, ControlCall
 from rumi.platform.calls import served
 from rumi.platform.chat_ids import ChatIds
+from rumi.platform.config.setting_calls import SettingCalls
 from rumi.platform.home import socket_path
 from rumi.platform.logs.audit import AuditLog
+from rumi.sandbox.project.tree import ProjectLimits
 from rumi.store.cluster.partitions import Dependents, Partitioned
 from rumi.store.ownership import partition_of
+from rumi.tasks.approval_calls import ApprovalCalls
 from rumi.tasks.bots.bot_calls import BotCalls
 from rumi.tasks.schedules.schedule_calls import ScheduleCalls
 from rumi.tasks.task_calls import TaskCalls
@@ -52,6 +60,7 @@ class EdgesPart:
 def add_edges(
     inputs: TreeInputs,
     store: StorePart,
+    models: ModelsPart,
     agent: AgentPart,
     tasks: TasksPart,
     chats: ChatsPart,
@@ -80,7 +89,7 @@ def add_edges(
     triggers = _add_triggers(inputs, store, chats, audit)
     status = _status(inputs, agent, chats, counts)
     path = socket_path(inputs.home.run, inputs.home.installation())
-    calls = _calls(inputs, store, agent, tasks, chats, attach_server, status, triggers)
+    calls = _calls(inputs, store, models, agent, tasks, chats, attach_server, status, triggers, audit)
     streams = _streams(inputs, agent, tasks, chats, attach_server, events)
     dumps = partial(dump_on_signal, status.dump, partial(pending_asks, inputs.root))
     peer = inputs.workers.peer
@@ -93,6 +102,7 @@ def add_edges(
     for channel in inputs.channels:
         if inputs.workers.ownership is not None:
             channel.among_workers(partial(_routed_chat, path, channel.name, inputs.ids))
+        channel.add_calls(calls, DECLARED)
         channel.add_view(inputs.root, chats.inbox, store.journal, agent.hub, status.dump, counts)
     return EdgesPart(attach_server, status)
 
@@ -130,26 +140,43 @@ def _status(inputs: TreeInputs, agent: AgentPart, chats: ChatsPart, counts: Coun
 def _calls(
     inputs: TreeInputs,
     store: StorePart,
+    models: ModelsPart,
     agent: AgentPart,
     tasks: TasksPart,
     chats: ChatsPart,
     attach_server: AttachServer,
     status: StatusSource,
     triggers: TriggerCalls,
+    audit: AuditLog,
 ) -> dict[str, ControlCall]:
     """Return the calls of the control socket. Calls that another worker must answer are forwarded."""
-    ids = inputs.ids
+    ids, limits = inputs.ids, inputs.limits
+    bounds = ProjectLimits(limits.workspace_bytes, limits.workspace_files)
     parts: tuple[object, ...] = (
         ProcessCalls(status, chats.inbox, ids, inputs.language, chats.everything),
         RecallCommands(store.recall, ids, time.time, tasks.schedules.zone_of),
         MemoryCalls(store.memory, ids, agent.fact_extraction.extract_for_owner, chats.forgetting.forget),
-        ChatCalls(store.journal.ask, chats.inbox.chats.delete, ids, chats.folders),
+        ChatCalls(
+            *(store.journal.ask, ids, chats.inbox.chats.delete, chats.folders, agent.hub),
+            inbox=chats.inbox,
+            attachment=inputs.uploads.attachment,
+        ),
         TaskCalls(tasks.tasks, ids),
-        UsageCalls(store.budgets, ids, chats.budgets.written),
+        models.skill_calls,
+        ModelCalls(inputs.loaded, tasks.threads, partial(_figures_of_models, status)),
+        PeopleCalls(inputs.home.root, store.budgets, tasks.threads, audit.write, os.environ),
+        SettingCalls(inputs.home.root, inputs.loaded, tasks.threads, audit.write, os.environ),
+        ApprovalCalls(store.journal.ask, agent.hub, chats.inbox, ids, tasks.bots),
+        UsageCalls(store.budgets, ids, chats.budgets.written, chats.budgets.allow),
         ScheduleCalls(tasks.schedules, ids),
         triggers,
         agent.mcp,
-        BotCalls(tasks.bot_files, tasks.tasks, store.memory, tasks.threads, tasks.bots, tasks.fetched),
+        BotCalls(
+            tasks.bot_files, tasks.tasks, store.memory, tasks.threads, tasks.bots, tasks.fetched, bounds
+        ),
+        PageCalls(),
+        # After the others: a channel that is served answers in place of the refusal that it is not.
+        *(part for channel in inputs.channels for part in channel.calls()),
     )
     own = {name: call for part in parts for name, call in served(part).items()}
     forwarded = inputs.workers.forwarded_calls(own)
@@ -157,6 +184,11 @@ def _calls(
     # Never counted as activity: a process that is asked to yield its home must not stay for the question.
     calls |= served(attach_server)
     return calls
+
+
+def _figures_of_models(status: StatusSource) -> Mapping[str, object]:
+    """Return the figures of the actor that grants permits for model calls; empty while it restarts."""
+    return next((dict(child.metrics) for child in status.tree().children if child.id == "models"), {})
 
 
 def _streams(

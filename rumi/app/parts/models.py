@@ -9,6 +9,7 @@ from rumi.agent.skills.actor import AskSkills, Skills
 from rumi.agent.skills.catalogue import Catalogue, sources
 from rumi.agent.skills.disabled import DisabledSkills
 from rumi.agent.skills.mounting import Mounts
+from rumi.agent.skills.skill_calls import SkillCalls
 from rumi.agent.skills.trust import TrustedSkills
 from rumi.app.bound_models import BoundModels
 from rumi.app.parts.inputs import TreeInputs
@@ -29,6 +30,7 @@ class ModelsPart:
     web: Web
     skills: AskSkills
     trusted: TrustedSkills
+    skill_calls: SkillCalls
 
 
 def add_models(inputs: TreeInputs, store: StorePart) -> ModelsPart:
@@ -50,4 +52,5 @@ def add_models(inputs: TreeInputs, store: StorePart) -> ModelsPart:
     people = people_of(loaded, inputs.ids)
     research = loaded.settings.research.model or ""
     bound = BoundModels(inputs.models, permits, store.budgets, inputs.ids, people, loaded.settings, research)
-    return ModelsPart(bound, people, web, skills.ask, trusted)
+    calls = SkillCalls(skills.ask, home.root / "config.toml", disabled, trusted, threads)
+    return ModelsPart(bound, people, web, skills.ask, trusted, calls)

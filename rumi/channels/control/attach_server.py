@@ -412,7 +412,9 @@ class AttachServer:
                     continue
                 client.known_deliveries.add(stored.delivery)
                 client.unanswered -= set(stored.messages)
-                reply = Replied(stored.delivery, stored.messages, stored.text, stored.reason)
+                reply = Replied(
+                    stored.delivery, stored.messages, stored.text, stored.reason, note=stored.note
+                )
                 turn = turn_of(stored.messages[0]) if stored.messages and stored.reason else ""
                 if stored.reason:
                     ended = TurnFinished(stored.reason, stored.text)

@@ -33,6 +33,9 @@ IDLE_S: Final = 5
 
 MOST_HEAD_BYTES: Final = 16_384
 
+MOST_MESSAGE_BYTES: Final = 65_536
+"""Maximum size of a message that a client sends over a WebSocket; larger ones end the connection."""
+
 _GONE: Final = (trio.BrokenResourceError, trio.ClosedResourceError, trio.BusyResourceError)
 
 logger = logging.getLogger(__name__)
@@ -168,4 +171,5 @@ def _config() -> Config:
     config.keep_alive_timeout = IDLE_S
     config.h11_max_incomplete_size = MOST_HEAD_BYTES
     config.max_app_queue_size = 10
+    config.websocket_max_message_size = MOST_MESSAGE_BYTES
     return config

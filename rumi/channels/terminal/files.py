@@ -7,12 +7,11 @@ the message is sent, and the chat shows the model what they contain.
 import os
 import stat
 from collections.abc import Awaitable, Callable, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 import trio
 
-from rumi.channels.terminal.mentions import Mentions, dropped, expanded, mentioned
+from rumi.channels.mentions import HERE, Mentions, dropped, expanded, mentioned, missing_lines, names_of
 from rumi.channels.terminal.options import FileLimits
 from rumi.channels.terminal.words import Reader, command_of
 from rumi.chats.commands import parse_chat_command
@@ -28,9 +27,6 @@ if TYPE_CHECKING:
 MOST_FILES: Final = 50
 """Maximum number of files attached to one message."""
 
-MOST_NAMES: Final = 500
-"""Maximum number of names of a folder that are attached to a message."""
-
 
 async def named_in(text: str) -> Mentions:
     """Return the files and folders that a text mentions as `@name`, or that are all there is in the text.
@@ -44,18 +40,6 @@ async def named_in(text: str) -> Mentions:
 def _named_in(text: str) -> Mentions:
     paths = dropped(text)
     return Mentions(paths) if paths else mentioned(text)
-
-
-def missing_lines(found: Mentions, reader: Reader) -> list[str]:
-    """Return a sentence for each name in a text that looks like a missing file."""
-    return [
-        gettext(
-            reader.language, "The file @{name} does not exist. Did you mean @{meant}?", name=name, meant=meant
-        )
-        if meant
-        else gettext(reader.language, "The file @{name} does not exist.", name=name)
-        for name, meant in found.missing
-    ]
 
 
 async def handed_files(
@@ -117,27 +101,20 @@ def _look_at(name: str, limits: FileLimits, reader: Reader) -> tuple[str, Attach
 
 def _names_in(path: str, shown: str, reader: Reader) -> tuple[Attachment, str]:
     """Return the names in a folder as an attachment, and a sentence about it for the person."""
-    with os.scandir(path) as entries:
-        # One more, to know whether there are more.
-        found = sorted(
-            one_line(entry.name.encode("utf-8", "replace").decode()) + ("/" if entry.is_dir() else "")
-            for entry in islice(entries, MOST_NAMES + 1)
-            if entry.name != ".git"
-        )
-    cut = len(found) > MOST_NAMES
-    found = found[:MOST_NAMES]
-    text = "\n".join(found) or "(empty)"
+    os.close(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))  # the reason if it cannot be read
     source = f"the names in the folder {shown} of the user's machine, without the files' content"
+    names = names_of(HERE.entries(path), source)
+    count = 0 if names.text == "(empty)" else names.text.count("\n") + 1
     line = ngettext(
         reader.language,
         "📁 {name}: the model gets its {count} name, and no file of it.",
         "📁 {name}: the model gets its {count} names, and no file of it.",
-        len(found),
+        count,
         name=shown,
     )
-    if cut:
+    if names.cut:
         line += " " + gettext(reader.language, "More names are left out.")
-    return Attachment("words", source=source, text=text, cut=cut), line
+    return names, line
 
 
 class TypedLines:
@@ -160,7 +137,7 @@ class TypedLines:
         self._held_back = text
         language = self._reader.language
         question = gettext(language, "Not sent. Correct the name, or send the line again as it is.")
-        return (*missing_lines(found, self._reader), question)
+        return (*missing_lines(found, language), question)
 
     async def send(self, text: str) -> None:
         """Send a line with the files that it names, and those that wait for the next message.

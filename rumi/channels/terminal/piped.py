@@ -9,7 +9,8 @@ from typing import Final
 
 import trio
 
-from rumi.channels.terminal.files import handed_files, missing_lines, named_in
+from rumi.channels.mentions import missing_lines
+from rumi.channels.terminal.files import handed_files, named_in
 from rumi.channels.terminal.once import COMMAND
 from rumi.channels.terminal.options import FileLimits
 from rumi.channels.terminal.streams import InputStream, StandardStreams
@@ -58,7 +59,7 @@ async def what_to_send(
             raise UsageError(
                 "{problems}",
                 Text("Write \\@ for an @ that names no file."),
-                problems="\n".join(missing_lines(found, reader)),
+                problems="\n".join(missing_lines(found, reader.language)),
             )
         attachments = await handed_files((*files, *found.names), limits, reader, warn)
         attachments += await _piped(streams.input, limits.chars, reader, warn)

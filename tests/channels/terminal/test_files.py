@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import trio
 
+from rumi.channels.mentions import as_mention, dropped, missing_lines
 from rumi.channels.terminal.clipboard import clipboard_picture
-from rumi.channels.terminal.files import MOST_FILES, handed_files, missing_lines, named_in
-from rumi.channels.terminal.mentions import as_mention, dropped
+from rumi.channels.terminal.files import MOST_FILES, handed_files, named_in
 from rumi.channels.terminal.options import FileLimits
 from rumi.channels.terminal.piped import what_to_send
 from rumi.channels.terminal.streams import StandardStreams
@@ -86,7 +86,8 @@ async def test_a_name_like_that_of_a_file_is_told_with_the_file(
 ) -> None:
     found = await named_in(text)
     assert (found.names, found.missing) == ((), missing)
-    assert [("does not exist" in line) for line in missing_lines(found, READER)] == [True] * len(missing)
+    lines = missing_lines(found, READER.language)
+    assert [("does not exist" in line) for line in lines] == [True] * len(missing)
 
 
 def test_a_drop_is_nothing_but_whole_paths_of_files(folder: Path) -> None:

@@ -7,8 +7,9 @@ import pytest
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
+from rumi.channels.mentions import MOST_OFFERED
 from rumi.channels.terminal.changes import ChangeCompleter
-from rumi.channels.terminal.paths import MOST_OFFERED, PathCompleter, pasted
+from rumi.channels.terminal.paths import PathCompleter, pasted
 
 
 @pytest.fixture(autouse=True)
