@@ -15,7 +15,9 @@ Work: TypeAlias = "Callable[[Home, Mapping[str, object]], Awaitable[object]]"
 
 BUSY_S: Final = 10.0
 
-LOOKS: Final = frozenset({"recall", "list", "show", "diff", "history", "memory", "skills", "sessions"})
+LOOKS: Final = frozenset(
+    {"recall", "list", "show", "diff", "history", "memory", "skills", "sessions", "export"}
+)
 """Read-only requests. They can safely be sent again if the daemon ended before it answered."""
 
 

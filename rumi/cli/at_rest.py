@@ -111,7 +111,7 @@ async def _part(home: "Home", call: str) -> AsyncIterator[object]:
                 folders = SandboxFolders(
                     workspaces.files.folders, stop, lambda chat: False, Snapshots(home), threads
                 )
-                yield ChatCalls(ask, delete, BUILT_IN, folders)
+                yield ChatCalls(ask, BUILT_IN, delete, folders)
             case "schedules":
                 from rumi.tasks.bots.files import BotFiles
                 from rumi.tasks.schedules.schedule_calls import ScheduleCalls

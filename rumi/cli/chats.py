@@ -9,8 +9,8 @@ import click
 from rumi.cli.asking import ask
 from rumi.cli.printing import JSON, Styled, cut, echo, echo_json, local_time
 from rumi.cli.speaking import Listing, confirms_deletion, ntr, reader, say, tr
-from rumi.platform.markdown import fenced
 from rumi.platform.printable import flat
+from rumi.platform.texts import sessions as session_texts
 
 _ask = partial(ask, "chats")
 
@@ -104,25 +104,16 @@ def export(chat: str, as_json: bool) -> None:
 
     Its lists come last.
     """
-    entries = [entry for page in reversed(list(_pages(chat))) for entry in page]
-    lists = _ask("lists", chat=chat)["lists"]
-    if as_json:
-        for entry in (*entries, *lists):
+    after = 0
+    while True:
+        page = _ask("export", chat=chat, form="json" if as_json else "markdown", after=after)
+        for entry in (*page["entries"], *page["lists"]) if as_json else ():
             echo_json(entry)
-        return
-    echo(f"# {chat}")
-    session = None
-    for entry in (row for row in entries if row["role"] != "system"):
-        if entry["session"] != session:
-            session = entry["session"]
-            echo(f"\n## {tr('Session')} {session}")
-        echo(f"\n**{who_said(entry)}** · {entry['time']}\n")
-        text = _text(entry)
-        echo(fenced(text) if entry["role"] == "tool" else text)
-    for shared in lists:
-        echo(f"\n## {tr('List')} {shared['list']}\n")
-        for item in shared["items"]:
-            echo(f"- [{'x' if item['ticked'] else ' '}] {flat(item['text'])}")
+        if not as_json:
+            echo(page["text"].removesuffix("\n"))
+        after = page["next"]
+        if not after:
+            return
 
 
 @command.command()
@@ -195,8 +186,7 @@ def _shown(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def who_said(entry: dict[str, Any]) -> str:
     """Return the name of the side that said an entry, in the reader's language."""
-    names = {"user": tr("you"), "assistant": "Rumi", "tool": tr("result")}
-    return names.get(str(entry["role"]), str(entry["role"]))
+    return session_texts.who_said(reader(), str(entry["role"]))
 
 
 def _text(entry: dict[str, Any]) -> str:

@@ -51,6 +51,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         ),
         "config": ("rumi.cli.config", Text("Show and change the configuration, and who may talk to Rumi.")),
         "serve": ("rumi.cli.serve", Text("Serve Telegram, the page and terminals: what is configured.")),
+        "web": ("rumi.cli.web", Text("Log browsers in to the page, and list and end their logins.")),
         "data": ("rumi.cli.data", Text("Back up, restore, and copy what Rumi stores.")),
         "debug": (
             "rumi.cli.debug",
@@ -64,6 +65,9 @@ A command is the module that defines it as `command`, and its line in the help.
 """
 
 COMMANDS: Final = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
+
+UNLISTED: Final = frozenset({"web"})
+"""Commands that only the help of another one names, to keep the list short: `rumi serve` names `rumi web`."""
 
 
 class OldName(NamedTuple):
@@ -91,7 +95,6 @@ OLD_NAMES: Final = {
     "trigger": OldName("rumi.cli.trigger", "schedule trigger"),
     "undo": OldName("rumi.cli.undo", "chats undo"),
     "usage": OldName("rumi.cli.usage", "models usage"),
-    "web": OldName("rumi.cli.web", "serve --no-telegram --web HOST:PORT"),
 }
 """The old names, which work as they always did, and which neither help nor completion shows."""
 
@@ -147,7 +150,11 @@ class LazyGroup(click.Group):
         with formatter.section(tr("Commands")):
             for title, commands in SECTIONS.items():
                 with formatter.section(translate(title)):
-                    rows = [(name.ljust(width), summary) for name, (_, summary) in commands.items()]
+                    rows = [
+                        (name.ljust(width), summary)
+                        for name, (_, summary) in commands.items()
+                        if name not in UNLISTED
+                    ]
                     formatter.write_dl(rows)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -16,12 +16,25 @@ EXACT: Final = ConfigDict(extra="forbid")
 
 @with_config(EXACT)
 class ChatRowForm(TypedDict):
-    """A chat; `at` is the time of its last message, and `text` its beginning."""
+    """A chat; `at` is the time of its last message, `number` its number, and `text` what was said last.
+
+    `by` says by whom. An `automatic` title was made by the program. `unread` counts replies that nobody has
+    received, and `waiting` calls that wait for a yes. `session` is the number of the current session.
+    """
 
     chat: str
     title: str
-    text: str
+    automatic: bool
+    pinned: bool
+    archived: bool
     at: Time
+    number: int
+    text: str
+    by: Literal["you", "assistant", ""]
+    unread: int
+    session: int
+    waiting: int
+    state: Literal["works", "asks", "idle"]
 
 
 @with_config(EXACT)
@@ -308,6 +321,26 @@ class ServerForm(TypedDict):
     command: str
     url: str
     marks: list[str]
+
+
+@with_config(EXACT)
+class NewLinkForm(TypedDict):
+    """A link that logs a browser in, and a code to type; either works once, for `minutes`."""
+
+    link: str
+    code: str
+    minutes: int
+
+
+@with_config(EXACT)
+class LoginForm(TypedDict):
+    """A browser that is logged in to the page; `name` is empty if it is unknown."""
+
+    id: str
+    name: str
+    language: str
+    created: Time
+    seen: Time
 
 
 @with_config(EXACT)
@@ -712,6 +745,8 @@ DOCUMENTS: Final[dict[str, Any]] = {
     "tasks research web": ReportForm | FailureForm,
     "tasks show": ReportForm,
     "tasks stop": ReportForm,
+    "web link": NewLinkForm,
+    "web sessions": list[LoginForm],
 }
 """The commands that print one document with --json: an object for one thing, and an array for a list."""
 

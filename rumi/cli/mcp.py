@@ -1,7 +1,6 @@
 """`rumi mcp`."""
 
 import shutil
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -267,6 +266,7 @@ def test(name: str, accept: bool, as_json: bool) -> None:
     """
     from rumi.agent.mcp.messages import McpError
     from rumi.agent.mcp.servers import try_once
+    from rumi.agent.mcp.tested import changes_since, effect_of, is_accepted, tool_rows
     from rumi.platform.home import Home
 
     root, servers = servers_of()
@@ -283,28 +283,15 @@ def test(name: str, accept: bool, as_json: bool) -> None:
             _show_complaints(error, home.root, name)
         raise
     tools: Sequence[RemoteTool] = known.tools
-    accepted = {tool.name: known.pin is not None and known.pin.takes(tool) for tool in tools}
-    changes = _changes(known)
     if as_json:
-        rows = [
-            {
-                "name": tool.name,
-                "asks": _asks(tool),
-                "accepted": accepted[tool.name],
-                "changes": [asdict(change) for change in changes.get(tool.name, ())],
-            }
-            for tool in tools
-        ]
-        rows += [
-            {"name": tool, "accepted": False, "unusable": translate(why)}
-            for tool, why in known.unusable.items()
-        ]
-        echo_json(rows, indent=2)
+        echo_json(tool_rows(known, reader()), indent=2)
         return
+    accepted = {tool.name: is_accepted(known, tool) for tool in tools}
+    changes = changes_since(known)
     for tool in tools:
         about = flat(tool.description)
         mark = "" if accepted[tool.name] else f" · {tr('withheld')}"
-        echo(f"{flat(tool.name)}  ({in_words(reader(), _asks(tool))}{mark})")
+        echo(f"{flat(tool.name)}  ({in_words(reader(), effect_of(tool))}{mark})")
         echo(f"  {about[:1000]}")
         _show(changes.get(tool.name, ()))
     for gone in (change for change in changes if change not in accepted):
@@ -416,23 +403,6 @@ def _marks(server: "ServerSettings") -> list[str]:
     return marks + ["trusted"] * server.section.trusted + (["fault"] if server.fault else [])
 
 
-def _changes(known: "KnownServer") -> "dict[str, tuple[DescriptionChange, ...]]":
-    """Return how each tool has changed since the user accepted it; nothing at the first connection."""
-    from rumi.agent.mcp.described import changes_of, said_of
-
-    before = known.earlier
-    if before is None:
-        return {}
-    now = {tool.name: tool for tool in known.tools}
-    changed = [name for name, tool in now.items() if not before.takes(tool)]
-    # With a list of wanted tools, the server's other tools are left out here and are not missing.
-    gone = [name for name in before.tools if name not in now and not known.settings.section.tools]
-    return {
-        **{name: changes_of(before.said.get(name), said_of(now[name])) for name in changed},
-        **dict.fromkeys(gone, ()),
-    }
-
-
 def _tell_unusable(unusable: "Mapping[str, str]", notes: "Sequence[str]") -> None:
     """Print the tools that no model can be given, with the reasons, and what else of the list is left out."""
     for name, why in unusable.items():
@@ -449,9 +419,3 @@ def _show(changes: "Sequence[DescriptionChange]") -> None:
         for mark, text in (("-", change.before), ("+", change.now)):
             if text is not None:
                 echo(f"  {mark} {visible(change.path)}: {visible(text)}")
-
-
-def _asks(tool: "RemoteTool") -> str:
-    if tool.read_only:
-        return "only reads, outside too" if tool.open_world else "only reads"
-    return "destroys" if tool.destructive else "may change things"

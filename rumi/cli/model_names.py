@@ -1,4 +1,4 @@
-"""Model names on the command line: the option `--model`, its completion, and the configured models."""
+"""Model names on the command line: the option `--model` and its completion."""
 
 import os
 from collections.abc import Callable
@@ -8,8 +8,6 @@ import click
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
-
-    from rumi.platform.config.cascade import Loaded
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -32,6 +30,7 @@ def complete(context: click.Context, parameter: click.Parameter, begun: str) -> 
     from rumi.errors import RumiError
     from rumi.platform.config.cascade import load_settings
     from rumi.platform.config.files import find_home
+    from rumi.platform.config.model_names import configured, known_names
 
     names = list(known_names())
     try:
@@ -41,32 +40,3 @@ def complete(context: click.Context, parameter: click.Parameter, begun: str) -> 
     else:
         names = [*loaded.settings.model.aliases, *configured(loaded), *names]
     return [CompletionItem(name) for name in dict.fromkeys(names) if name.startswith(begun)]
-
-
-def known_names() -> tuple[str, ...]:
-    """Return the full names of the models in the provider table, and `offline`."""
-    from rumi.platform.config.providers import OFFLINE, PROVIDERS
-
-    names = (
-        f"{scheme}:{model.name}"
-        for scheme, row in PROVIDERS.items()
-        for model in row.models
-        if not model.name.endswith("*")
-    )
-    return (*names, OFFLINE)
-
-
-def configured(loaded: "Loaded") -> dict[str, tuple[str, ...]]:
-    """Return the models that the configuration names, each with its uses, in order of first use."""
-    model, research = loaded.settings.model, loaded.settings.research.model
-    used: dict[str, tuple[str, ...]] = {}
-    for name, use in (
-        (model.default, "default"),
-        *((name, "fallback") for name in model.fallbacks),
-        *([(research, "research")] if research else []),
-        *((name, f"alias {alias}") for alias, name in model.aliases.items()),
-        *((f"custom:{name}", "custom") for name in model.custom),
-    ):
-        true = model.aliases.get(name, name)
-        used[true] = (*used.get(true, ()), use)
-    return used

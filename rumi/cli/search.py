@@ -1,7 +1,7 @@
 """`rumi chats search WORDS`: what has all the words, and otherwise what is about them."""
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 Entry = dict[str, Any]
+
+_FOR_PAGES: Final = frozenset({"entry", "title", "excerpt", "marks"})
 
 
 @click.command()
@@ -68,11 +70,16 @@ def _with_all(words: str, chat: str, lines: int, wanted: "Callable[[Entry], bool
     before = 0
     while len(found) < lines:
         answer = ask("chats", "search", words=words, chat=chat, before=before)
-        found += [{**entry, "score": None} for entry in answer["entries"] if wanted(entry)]
+        found += [_hit(entry) for entry in answer["entries"] if wanted(entry)]
         before = answer["next"]
         if not before:
             break
     return found[:lines]
+
+
+def _hit(entry: Entry) -> Entry:
+    """Return a found entry as the command shows it, without what only a page shows of it."""
+    return {key: entry[key] for key in entry.keys() - _FOR_PAGES} | {"score": None}
 
 
 def _filter(owner: str, since: str, until: str, who: str | None) -> "Callable[[Entry], bool]":

@@ -48,6 +48,7 @@ def command(
     """Serve all that is configured until SIGINT or SIGTERM: terminals, Telegram and the page.
 
     The page is served at --web or at [serve] web; the program prints the link that logs a browser in.
+    `rumi web link` prints another one, and `rumi web sessions` lists the browsers that are logged in.
     """
     flags = {"telegram.webhook": webhook, "telegram.listen": listen}
     serve_until_signal(
@@ -183,14 +184,17 @@ def _page(
         yield ()
         return
     from rumi.channels.page import PageChannel, open_entrance
+    from rumi.channels.page.address import public_origin
     from rumi.cli.mcp_serve import endpoint_of
 
     sessions = home.run / "page-sessions.json"
     auto = loaded.settings.language == "auto"
-    with open_entrance(web, language, _say, sessions, ask_browsers=auto) as entrance:
+    url = loaded.settings.page.url
+    public = "" if url is None else public_origin(url)
+    with open_entrance(web, language, _say, sessions, ask_browsers=auto, public=public) as entrance:
         endpoint = endpoint_of(home, loaded, language)
         if endpoint is not None:
-            where = f"{entrance.bound.url}{endpoint.path}"
+            where = f"{entrance.address.url}{endpoint.path}"
             _say(gettext(language, "Programs may ask by MCP at {where}, with MCP_TOKEN.", where=where))
         yield (PageChannel(entrance, endpoint),)
 

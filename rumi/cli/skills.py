@@ -41,10 +41,12 @@ def command() -> None:
 @JSON
 def list_(everything: bool, as_json: bool) -> None:
     """List the skills that are on."""
+    from rumi.agent.skills.skill_calls import skill_row
+
     listed = _Here().catalogue.look().listed
     shown = [entry for entry in listed.entries if everything or entry.off is None]
     if as_json:
-        echo_json([_as_json(entry) for entry in shown], indent=2)
+        echo_json([skill_row(entry) for entry in shown], indent=2)
         for problem in listed.problems:
             say(problem, err=True)
         return
@@ -80,9 +82,11 @@ def info(name: str, as_json: bool) -> None:
 
     Also show what it hides: of several skills NAME, the last source's is used.
     """
+    from rumi.agent.skills.skill_calls import skill_row
+
     here = _Here()
     if as_json:
-        echo_json(_as_json(here.find(name)), indent=2)
+        echo_json(skill_row(here.find(name)), indent=2)
         return
     for line in _described(here, here.find(name)):
         echo(line)
@@ -92,25 +96,12 @@ def info(name: str, as_json: bool) -> None:
 @click.argument("name")
 def enable(name: str) -> None:
     """Switch a skill on, also in a running Rumi."""
-    from rumi.agent.skills.disabled import set_disabled
-    from rumi.agent.skills.messages import SkillEntry, SkillError
+    from rumi.agent.skills.switching import switch_on
 
     here = _Here()
-    found = here.catalogue.look().find(name)
-    called = found.skill.name if isinstance(found, SkillEntry) else name
-    changed = set_disabled(here.config, called, off=False)
-    if isinstance(found, SkillError) and not changed:
-        raise found
-    if isinstance(found, SkillEntry) and found.off == "itself":
-        raise SkillError(
-            "{name} stays off: its own SKILL.md says enabled: false.",
-            "Change that line in {folder}",
-            name=found.skill.name,
-            folder=found.skill.folder / "SKILL.md",
-        )
+    called, changed = switch_on(here.config, name, here.catalogue.look().find(name))
     here.say_if_overridden()
-    name = found.skill.name if isinstance(found, SkillEntry) else name
-    say(Text("{name} is on.", name=name) if changed else Text("{name} was on already.", name=name))
+    say(Text("{name} is on.", name=called) if changed else Text("{name} was on already.", name=called))
 
 
 @command.command()
@@ -168,24 +159,17 @@ def trust(name: str) -> None:
     again. The words of a trusted skill count as yours: without trust, a turn that reads it asks before it
     does anything that could do harm.
     """
-    from rumi.agent.skills.folder import snapshot
-    from rumi.agent.skills.messages import SkillError
+    from rumi.agent.skills.switching import trust_skill
 
     here = _Here()
     skill = here.find(name).skill
     if skill.source.kind != "project":
         say("{name} needs no trust: it is from {skill}.", name=skill.name, skill=_source(skill))
         return
-    try:
-        content = snapshot(skill.folder)
-    except SkillError as error:
-        raise SkillError(
-            "{folder} cannot be trusted: {message}.", folder=skill.folder, message=error.message
-        ) from None
-    if here.trusted.is_trusted(skill.folder, content):
+    content, changed = trust_skill(here.trusted, skill)
+    if not changed:
         say("{name} is trusted already, as it is now.", name=skill.name)
         return
-    here.trusted.trust(skill.folder, content)
     say("Trusted {name}, as it is now in {folder}:", name=skill.name, folder=skill.folder)
     for path, _, raw in content.files:
         echo(f"  {flat(path)} ({len(raw)} bytes)")
@@ -244,19 +228,6 @@ _OFF = {
     "environment": Text("off by RUMI_SKILLS__DISABLED"),
     "itself": Text("off by its own SKILL.md"),
 }
-
-
-def _as_json(entry: "SkillEntry") -> dict[str, object]:
-    header = entry.skill.header
-    return {
-        "name": entry.skill.name,
-        "description": header.description,
-        "version": header.version,
-        "source": entry.skill.source.kind,
-        "code": entry.skill.has_code,
-        "on": entry.off is None,
-        "off_because": entry.off,
-    }
 
 
 def _row(entry: "SkillEntry", wide: int, everything: bool) -> Iterator[str]:

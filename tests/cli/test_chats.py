@@ -23,7 +23,7 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> Program:
 def test_chats_are_listed_the_latest_first(used: Program) -> None:
     lines = used.run("chats", "list").stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["work", "cli"]
-    assert lines[1].endswith("  run echo hola")
+    assert lines[1].endswith("  hola")
     assert [chat["chat"] for chat in json.loads(used.run("chats", "list", "--json").stdout)] == [
         "work",
         "cli",

@@ -107,6 +107,7 @@ ELSEWHERE = {
         "tasks stop",
     ),
     *("tasks research repo", "tasks research web"),
+    *("web link", "web sessions"),
 }
 """Commands that need a project, a server, a process that runs, or the network; some are tested below."""
 EMPTY = {"bot skills list"}

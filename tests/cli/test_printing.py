@@ -36,7 +36,7 @@ DOORS = {"printing.py", "__init__.py", "brief.py"}
 PRINTS = {"echo", "secho", "echo_via_pager", "style", "prompt", "confirm", "progressbar"}
 
 LEFT_OUT = {
-    "serve", "setup", "mcp serve", "debug sandbox build", "debug sandbox clean", "data copy",
+    "serve", "setup", "web serve", "mcp serve", "debug sandbox build", "debug sandbox clean", "data copy",
 }  # fmt: skip
 """What serves until a signal, asks a person at a terminal, builds the sandbox, or needs PostgreSQL."""
 
@@ -110,6 +110,9 @@ WALK: dict[str, list[list[str]]] = {
     "config people add": [[EVIL, "--telegram", "1"], ["bob", "--telegram", "12", "--role", EVIL]],
     "config people list": [[], ["--json"]],
     "config people remove": [[EVIL]],
+    "web link": [[], ["--json"]],
+    "web revoke": [["all"], [EVIL]],
+    "web sessions": [[], ["--json"]],
     "skills create": [[EVIL], ["neat", "-d", EVIL]],
     "skills disable": [[EVIL], ["evil"]],
     "skills enable": [[EVIL], ["evil"]],

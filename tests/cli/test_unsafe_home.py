@@ -104,6 +104,10 @@ WORDS = {
     "config unset": ["language"],
     "config set": ["agent.max_turns", "5"],
     "setup": [],
+    "web serve": [],
+    "web link": [],
+    "web sessions": [],
+    "web revoke": ["all"],
 }
 """Each command that uses the home, with words that it takes. `doctor` uses none that is refused."""
 
