@@ -7,11 +7,14 @@ from typing import Final
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rumi.channels.http.address import BoundSocket
+from rumi.channels.page.address import PageAddress, header_values, session_of
 from rumi.channels.page.login import Door
+from rumi.channels.page.static_files import KEPT, REVALIDATE
 
-OPEN: Final = frozenset({"/login", "/healthz", "/metrics"})
-"""Paths that need no session. The handler of `/metrics` checks access itself."""
+OPEN: Final = frozenset({"/login", "/healthz", "/metrics", "/manifest.webmanifest"})
+"""Paths that need no session. The handler of `/metrics` checks access itself. Browsers ask for the manifest
+without cookies.
+"""
 
 OPEN_BELOW: Final = "/static/"
 """Path prefix of the program's static files, which are the same for all users."""
@@ -27,8 +30,9 @@ load nothing.
 HEADERS: Final = (
     (
         b"content-security-policy",
-        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-        b"form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+        # `blob:` is for pictures that the page's own script has fetched, such as the pages of a PDF.
+        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; "
+        b"form-action 'self'; base-uri 'none'; frame-ancestors 'none'; manifest-src 'self'",
     ),
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
@@ -64,20 +68,21 @@ class PageGuard:
     """Passes allowed requests to `app`. Requests that lack only a valid session go to `refuse`.
 
     A request is allowed if four conditions hold: its Host names this page; its Origin is this page (the
-    header is required only for requests that change something); the browser does not report another site as
-    the source; and its cookie belongs to a session.
+    header is required only for WebSockets and for requests that change something); the browser does not
+    report another site as the source; and its cookie belongs to a session. A WebSocket that is not allowed
+    is closed before its handshake, which the browser sees as status 403.
     """
 
     def __init__(
         self,
         app: ASGIApp,
-        bound: BoundSocket,
+        address: PageAddress,
         door: Door,
         refuse: Callable[[Scope, Receive, Send], Awaitable[None]],
         programs: "Programs | None" = None,
     ) -> None:
         self._app = app
-        self._bound = bound
+        self._address = address
         self._door = door
         self._refuse = refuse
         self._programs = programs
@@ -97,6 +102,8 @@ class PageGuard:
                 await self._refuse(scope, receive, send)
             else:
                 await self._app(scope, receive, send)
+        elif self._is_own(scope) and self._has_session(scope):
+            await self._app(scope, receive, send)
         else:
             await send({"type": "websocket.close"})  # before the handshake, this is a 403
 
@@ -106,70 +113,51 @@ class PageGuard:
         The request's Host must name this page, the request must contain the token, and it must not come from
         a browser.
         """
-        headers = scope["headers"]
-        reached = scope["server"][0] if scope["server"] else ""
-        hosts = _all(headers, b"host")
-        if len(hosts) != 1 or not self._bound.is_own(hosts[0], reached) or _all(headers, b"origin"):
+        if self._address.origin_of(scope) is None or header_values(scope, b"origin"):
             await _FOREIGN(scope, receive, send)
-        elif not programs.admits(_all(headers, b"authorization")):
+        elif not programs.admits(header_values(scope, b"authorization")):
             await _NO_TOKEN(scope, receive, send)
         else:
             await programs.app(scope, receive, send)
 
     def _is_own(self, scope: Scope) -> bool:
         """Return True if the request comes from this page, or from a user who opened its URL directly."""
-        headers = scope["headers"]
-        reached = scope["server"][0] if scope["server"] else ""
-        hosts, origins = _all(headers, b"host"), _all(headers, b"origin")
-        if len(hosts) != 1 or not self._bound.is_own(hosts[0], reached):
+        own, origins = self._address.origin_of(scope), header_values(scope, b"origin")
+        if own is None or any(origin != own for origin in origins):
             return False
         if scope["http_version"] not in ("1.0", "1.1"):
-            return False  # browsers use no other version without TLS
-        if any(origin != f"http://{hosts[0]}" for origin in origins):
+            return False  # browsers use no other version without TLS, and proxies none to this page
+        # Browsers let every site open a WebSocket to every other; only its Origin tells them apart.
+        method = scope.get("method", "WebSocket")
+        if method not in ("GET", "HEAD") and len(origins) != 1:
             return False
-        if scope["method"] not in ("GET", "HEAD") and len(origins) != 1:
-            return False
-        if scope["path"] == "/login" and scope["method"] == "GET":
+        if scope["path"] == "/login" and method == "GET":
             return True  # the terminal may run in a browser: a click there is a cross-site request
-        return all(site in ("same-origin", "none") for site in _all(headers, b"sec-fetch-site"))
+        return all(site in ("same-origin", "none") for site in header_values(scope, b"sec-fetch-site"))
 
     def _may_enter(self, scope: Scope) -> bool:
         path = scope["path"]
-        return path in OPEN or path.startswith(OPEN_BELOW) or self._door.knows(session_of(scope, self._bound))
+        return path in OPEN or path.startswith(OPEN_BELOW) or self._has_session(scope)
 
-
-def cookie_name(bound: BoundSocket) -> str:
-    """Return the name of the session cookie.
-
-    Browsers send a cookie to every port of a host, so each Rumi on a host uses a different cookie name.
-    """
-    return f"rumi_{bound.port}"
-
-
-def session_of(scope: Scope, bound: BoundSocket) -> str:
-    """Return the session secret in a request's cookie; empty if there is none."""
-    for line in _all(scope["headers"], b"cookie"):
-        for pair in line.split(";"):
-            name, _, value = pair.strip().partition("=")
-            if name == cookie_name(bound):
-                return value
-    return ""
+    def _has_session(self, scope: Scope) -> bool:
+        """Return True if the request has a valid session, and extend the session."""
+        return self._door.sessions.use(session_of(scope, self._address)) is not None
 
 
 def with_headers(send: Send) -> Send:
-    """Return a `send` callable that adds the headers that every response must have."""
+    """Return a `send` callable that adds the headers that every response must have.
+
+    A response may choose only `FILE_POLICY`, `REVALIDATE` and `KEPT` in their place.
+    """
 
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
             ours = {name for name, _ in HEADERS}
             theirs = [pair for pair in message["headers"] if pair[0].lower() not in ours]
-            policies = [pair for pair in message["headers"] if tuple(pair) == FILE_POLICY]
-            general = [pair for pair in HEADERS if not policies or pair[0] != FILE_POLICY[0]]
-            message = {**message, "headers": [*theirs, *policies, *general]}
+            chosen = [pair for pair in message["headers"] if tuple(pair) in (FILE_POLICY, REVALIDATE, KEPT)]
+            names = {name for name, _ in chosen}
+            general = [pair for pair in HEADERS if pair[0] not in names]
+            message = {**message, "headers": [*theirs, *chosen, *general]}
         await send(message)
 
     return sending
-
-
-def _all(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> list[str]:
-    return [value.decode("latin-1") for key, value in headers if key.lower() == name]

@@ -12,11 +12,16 @@ from actors import Actor, ActorRef, Backoff, ChildSpec, Supervisor, TreeEvent
 from rumi.channels.channel import Channel, Process, RoutedPort
 from rumi.channels.counters import Counts
 from rumi.channels.page.board import Board
+from rumi.channels.page.calls import PageModels, PageTexts, VisitorCalls
 from rumi.channels.page.guard import Programs
+from rumi.channels.page.logins import PageLogins
 from rumi.channels.page.state import NAME, PageState
+from rumi.channels.page_calls import PageCalls
 from rumi.channels.uploads import LocalUploads
 from rumi.chats.hub import Hub
 from rumi.chats.inbox import Inbox
+from rumi.platform.caller import ControlCall
+from rumi.platform.calls import Declaration
 from rumi.platform.chat_ids import LOCAL
 from rumi.store.journal.transaction import JournalMessage
 
@@ -55,9 +60,19 @@ class PageChannel(PageState, Channel):
         return super().open(process)
 
     @override
+    def calls(self) -> tuple[object, ...]:
+        """Return the control calls about logins."""
+        return (PageCalls(PageLogins(self.entrance, self.wake)),)
+
+    @override
     def among_workers(self, reached: Callable[[str], RoutedPort]) -> None:
         """From now on, follow each chat's events at the worker process that serves the chat."""
         self._reached = reached
+
+    @override
+    def add_calls(self, calls: Mapping[str, ControlCall], declared: Mapping[str, Declaration]) -> None:
+        """Let the visitor make these calls."""
+        self.visitor = VisitorCalls(calls, declared, (PageModels(self), PageTexts(self.offload)))
 
     @override
     def add_view(
@@ -75,7 +90,7 @@ class PageChannel(PageState, Channel):
         of other actors, so the page can never end the process.
         """
         self.inbox, self.journal, self._hub = inbox, journal, hub
-        self.board = Board(status, counts, lambda chat: inbox.chats.ids.owner_of(chat) == LOCAL)
+        self.board = Board(status, counts, lambda chat: inbox.chats.ids.owner_of(chat) == LOCAL, hub)
         own = root.add_supervisor(Supervisor("page", max_restarts=MOST_RESTARTS))
         backoff = Backoff(first_s=0.2, factor=5, cap_s=60)
         own.add(ChildSpec("server", lambda: PageServer(self), shutdown=2.0, backoff=backoff))
@@ -106,6 +121,7 @@ class PageServer(Actor[Never]):
     async def started(self) -> None:
         """Start to serve on a duplicate of the listening socket, which was opened earlier."""
         self.start_soon(self._look)
+        self.start_soon(self._mark)
         # Talks outlive the server, but their tasks ended with the previous incarnation.
         for talk in self._page.talks.values():
             self.start_soon(talk.follow)
@@ -122,7 +138,7 @@ class PageServer(Actor[Never]):
     @override
     def metrics(self) -> Mapping[str, object]:
         """Return the number of connected browser views, and the page's URL."""
-        return {"windows": len(self._page.windows), "url": self._page.entrance.bound.url}
+        return {"windows": len(self._page.windows), "url": self._page.entrance.address.url}
 
     async def _serve(self, task_status: trio.TaskStatus[None]) -> None:
         from rumi.channels.http.server import serve
@@ -139,6 +155,13 @@ class PageServer(Actor[Never]):
         finally:
             for view in list(self._page.windows):
                 self._page.leave(view)
+
+    async def _mark(self) -> None:
+        """Show at once which chats are working, asking or have a new answer."""
+        with self._page.listening() as events:
+            while True:
+                if self._page.board.happened(await events.receive()):
+                    self._page.wake()
 
     async def _look(self) -> None:
         """Read the supervision tree at intervals while a browser is connected; show restarts immediately."""

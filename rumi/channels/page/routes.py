@@ -1,52 +1,71 @@
 """HTTP routes of the page. `PageGuard` checks every request before a route handles it."""
 
+import gzip
 import html
 import json
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from importlib.resources import files
 from typing import Any, TypeVar
+from urllib.parse import parse_qs
 
 import trio
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
-from starlette.routing import Route
+from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.websockets import WebSocket
 
 from actors import ActorError
-from rumi.channels.http.address import is_loopback
 from rumi.channels.http.metrics import CONTENT_TYPE, metrics
 from rumi.channels.http.routes import read_body
-from rumi.channels.page.browser_view import BrowserView, rendered_entry
-from rumi.channels.page.files import MOST_FILES, MOST_NAME, Files
-from rumi.channels.page.guard import PageGuard, Programs, cookie_name, session_of
-from rumi.channels.page.login import SESSION_S
-from rumi.channels.page.state import PageState
+from rumi.channels.page.address import session_of
+from rumi.channels.page.calls import CallFailed, UnknownCall
+from rumi.channels.page.files import MOST_FILES, MOST_NAME, Files, MissingFiles
+from rumi.channels.page.guard import PageGuard, Programs
+from rumi.channels.page.login import TooManyTries
+from rumi.channels.page.socket import shapes
+from rumi.channels.page.state import NAME, PageState
+from rumi.channels.page.static_files import StaticFiles, packs
+from rumi.channels.page.stored import entries_of
 from rumi.channels.page.talks import Talk
-from rumi.channels.page.transcript import MOST_ENTRIES, stored_entries
+from rumi.channels.page.transcript import MESSAGES
 from rumi.errors import RumiError, UsageError
 from rumi.platform.chat_ids import DEFAULT_CHAT
 from rumi.platform.texts import page as page_texts
+from rumi.platform.texts.commands import chat_commands
 from rumi.platform.texts.translation import error_text
 from rumi.sandbox.workspace import WorkspaceError
-from rumi.store.journal.reading import excerpt, name_chat, read_history
+from rumi.store.journal.records import Update
+from rumi.store.journal.transcript import read_transcript
 
 T = TypeVar("T")
 
-MOST_TITLE = 100
-MOST_WORDS = 200
-"""Maximum length of a search text, in characters. `MOST_TITLE` is the maximum length of a title."""
+MOST_NONCE = 2**53
+"""Random numbers that browsers give their messages are smaller: scripts have no larger exact integers."""
 
-MOST_BYTES = 100_000
-"""Maximum size of a request body, in bytes."""
+MOST_TEXT = 30_000
+"""Maximum length of a message, in characters as browsers count them (UTF-16 units)."""
+
+MOST_BYTES = 250_000
+"""Maximum size of a request body, in bytes. The longest message fits, whatever characters it has."""
+
+FORM = "application/x-www-form-urlencoded"
+
+PACKING = 5
+"""Level at which pages are compressed: half the time of the highest one, for hardly more bytes."""
+
+MOST_FORM_BYTES = 2_000
+"""Maximum size of the form with a login code, in bytes."""
+
+COOKIE_S = 400 * 86400
+"""How long browsers keep the session cookie, in seconds: their longest. The server ends sessions earlier."""
 
 ASKED_S = 10.0
 """Maximum time for the journal to answer a request, in seconds."""
-
-TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
 def make_app(page: PageState, programs: Programs | None = None) -> ASGIApp:
@@ -58,27 +77,31 @@ def make_app(page: PageState, programs: Programs | None = None) -> ASGIApp:
     app = Starlette(
         routes=[
             Route("/", handlers.index),
+            Route("/manifest.webmanifest", handlers.manifest),
             Route("/login", handlers.login),
+            Route("/login", handlers.login_typed, methods=["POST"]),
             Route("/logout", handlers.logout, methods=["POST"]),
-            Route("/events", handlers.events),
-            Route("/chats", handlers.chats),
-            Route("/chats/found", handlers.found),
+            WebSocketRoute("/socket", handlers.socket),
             Route("/chats/earlier", handlers.earlier),
-            Route("/chats/title", handlers.title, methods=["POST"]),
             Route("/chat/send", handlers.send, methods=["POST"]),
             Route("/chat/stop", handlers.stop, methods=["POST"]),
             Route("/chat/answer", handlers.answer, methods=["POST"]),
             Route("/chat/seen", handlers.seen, methods=["POST"]),
+            Route("/call", handlers.call, methods=["POST"]),
             Route("/files", handlers.files, methods=["GET", "POST"]),
             Route("/files/download", handlers.download),
             Route("/files/picture", handlers.picture),
+            Route("/files/preview", handlers.preview),
+            Route("/files/page", handlers.document_page),
+            Route("/files/offers", handlers.offers),
+            Route("/files/delete", handlers.delete, methods=["POST"]),
             Route("/healthz", handlers.healthz),
             Route("/metrics", handlers.metrics),
-            Route("/static/{name}", handlers.static),
+            Route("/static/{name:path}", handlers.static),
         ],
         exception_handlers={HTTPException: _refusal},
     )
-    return PageGuard(app, page.entrance.bound, page.entrance.door, handlers.refuse, programs)
+    return PageGuard(app, page.entrance.address, page.entrance.door, handlers.refuse, programs)
 
 
 class Handlers:
@@ -86,60 +109,106 @@ class Handlers:
 
     def __init__(self, page: PageState) -> None:
         self._page = page
-        self._bound = page.entrance.bound
+        self._address = page.entrance.address
         self._door = page.entrance.door
         self._files_of = Files(page)
-        self._files = {
-            file.name: file.read_bytes() for file in files("rumi.channels.page").joinpath("static").iterdir()
+        static = files("rumi.channels.page").joinpath("static")
+        self._static = StaticFiles(static)
+        self._templates = {
+            file.name: self._static.named(file.read_text("utf-8"))
+            for file in static.iterdir()
+            if file.name.endswith(".html")
         }
 
     # Login
 
     async def index(self, request: Request) -> Response:
         """Respond with the page's HTML."""
-        return self._html(request, "index.html")
+        secret = session_of(request.scope, self._address)
+        session = self._door.sessions.find(secret)
+        response = self._html(request, "index.html", {"session_id": session.id if session else ""})
+        self._set_cookie(request, response, secret)  # so that the browser keeps it for longer, too
+        return response
 
     async def login(self, request: Request) -> Response:
-        """Consume a login link, and start a session.
+        """Consume a login link, and start a session. A used link leads a browser with a session to the page.
 
         `HEAD` requests and prefetches do not consume the link.
         """
         code = request.query_params.get("code", "")
         if request.method == "HEAD" or "prefetch" in request.headers.get("sec-purpose", ""):
             return Response(status_code=204) if self._door.fits(code) else self._closed(request)
-        secret = self._door.enter(code)
+        secret = self._door.enter(code, *self._page.entrance.browser_of(request))
+        if secret is not None:
+            return self._entered(request, secret)
+        # A request that began on another site has no cookie: whether there is a session shows on the page.
+        if _began_elsewhere(request) or self._door.knows(session_of(request.scope, self._address)):
+            return self._onward(request)
+        return self._closed(request)
+
+    async def login_typed(self, request: Request) -> Response:
+        """Start a session with the short code, or the link, that a person has typed on the closed page."""
+        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != FORM:
+            raise HTTPException(415, "a form only")
+        body = (await read_body(request, MOST_FORM_BYTES)).decode("utf-8", "replace")
+        typed = parse_qs(body, max_num_fields=4).get("code", [""])[0].strip()
+        browser, words = self._page.entrance.browser_of(request), self._words(request)
+        try:
+            secret = self._door.enter(typed.rpartition("code=")[2], *browser)
+            secret = secret or self._door.enter_typed(typed, *browser)
+        except TooManyTries:
+            return self._closed(request, words["too_many_codes"], 429)
         if secret is None:
-            return self._closed(request)
-        response: Response = RedirectResponse("/", 303)
-        if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-            # After a click on another site's page, the browser would treat the redirect as that site's and
-            # send no cookie.
-            response = self._html(request, "login.html")
-        response.set_cookie(
-            cookie_name(self._bound),
-            secret,
-            max_age=int(SESSION_S),
-            path="/",
-            httponly=True,
-            samesite="strict",
-        )
-        return response
+            return self._closed(request, words["wrong_code"])
+        return self._entered(request, secret)
 
     async def logout(self, request: Request) -> Response:
         """End the login session. This also closes the session's views."""
-        self._door.leave(session_of(request.scope, self._bound))
+        self._door.leave(session_of(request.scope, self._address))
         self._page.wake()
         response = Response(status_code=204)
-        response.delete_cookie(cookie_name(self._bound), path="/", httponly=True, samesite="strict")
+        cookie = self._address.cookie_of(request.scope)
+        response.delete_cookie(cookie.name, path="/", secure=cookie.secure, httponly=True, samesite="strict")
         return response
 
     async def refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse a request without a session, and tell the user that the terminal shows a login link."""
+        """Refuse a request without a session, and tell the user how to log in."""
         await self._closed(Request(scope))(scope, receive, send)
 
-    def _closed(self, request: Request) -> Response:
-        self._door.offer()
-        return self._html(request, "closed.html", status=403)
+    def _closed(self, request: Request, note: str = "", status: int = 403) -> Response:
+        # Everybody can reach a page behind a proxy: its visitors print nothing in the terminal.
+        if not self._address.is_public(request.scope):
+            self._door.offer()
+        return self._html(request, "closed.html", {"note": note}, status)
+
+    def _entered(self, request: Request, secret: str) -> Response:
+        """Lead a browser to the page with a new session, in place of the one that it may have had."""
+        if former := session_of(request.scope, self._address):
+            self._door.leave(former)
+            self._page.wake()
+        response = self._onward(request)
+        self._set_cookie(request, response, secret)
+        return response
+
+    def _onward(self, request: Request) -> Response:
+        """Lead a browser to the page.
+
+        After a click on another site's page, the browser would treat a redirect as that site's and send no
+        cookie.
+        """
+        return self._html(request, "login.html") if _began_elsewhere(request) else RedirectResponse("/", 303)
+
+    def _set_cookie(self, request: Request, response: Response, secret: str) -> None:
+        cookie = self._address.cookie_of(request.scope)
+        response.set_cookie(
+            cookie.name,
+            secret,
+            max_age=COOKIE_S,
+            path="/",
+            secure=cookie.secure,
+            httponly=True,
+            samesite="strict",
+        )
 
     def _words(self, request: Request) -> dict[str, str]:
         return page_texts.page_words(self._page.entrance.language_of(request))
@@ -158,18 +227,22 @@ class Handlers:
 
     # The process, and a chat
 
-    async def events(self, request: Request) -> Response:
-        """Open a view of a chat: a stream of server-sent events."""
-        if request.method == "HEAD":
-            return Response(status_code=204)
-        talk = self._talk(request, request.query_params.get("chat", DEFAULT_CHAT))
+    async def socket(self, socket: WebSocket) -> None:
+        """Serve a window's view of a chat."""
         try:
-            view = await self._page.new_window(session_of(request.scope, self._bound), talk)
-        except ActorError:
-            raise HTTPException(503, self._words(request)["not_now"]) from None
+            talk = self._page.talk(socket.query_params.get("chat", DEFAULT_CHAT))
+            view = await self._page.new_window(session_of(socket.scope, self._address), talk)
+        except (UsageError, ActorError):
+            view = None
+        await socket.accept()
         if view is None:
-            raise HTTPException(503, self._words(request)["too_many"])
-        return _ViewResponse(self._page, view)
+            await socket.close(4000)
+            return
+        self._page.enter(view)
+        try:
+            await view.serve(socket)
+        finally:
+            self._page.leave(view)
 
     async def send(self, request: Request) -> Response:
         """Send a message or a command to the chat; respond with its message number."""
@@ -180,20 +253,26 @@ class Handlers:
             raise HTTPException(400, "no files")
         if not isinstance(text, str) or not (text.strip() or files):
             raise HTTPException(400, "no text")
+        if len(text) > MOST_TEXT or len(text.encode("utf-16-le", "surrogatepass")) > 2 * MOST_TEXT:
+            raise HTTPException(413, self._words(request)["too_long"].format(most=f"{MOST_TEXT:,}"))
         if self._page.ending:
             raise HTTPException(503, self._words(request)["ending"])
-        # Before sending, so that the message comes before the turn that it starts.
-        entry = talk.transcript.say(text, time.time(), files)
+        nonce, zone = fields.get("nonce"), fields.get("zone")
+        if nonce is not None and not (type(nonce) is int and 0 < nonce < MOST_NONCE):
+            raise HTTPException(400, "no nonce")
+        language = self._page.entrance.language_of(request)
         try:
-            attachments = [self._page.uploads.attachment(name) for name in files]
-            zone = fields.get("zone")
+            attachments = await self._files_of.attachments(
+                talk, text, files, as_it_is=fields.get("as_it_is") is True, language=language
+            )
             chat = replace(self._page.chat_of(request, talk), zone=zone if isinstance(zone, str) else "")
-            number = await chat.send(text, attachments)
+            once = None if nonce is None else Update(NAME, nonce)
+            number = await chat.send(text, attachments, once=once)
+        except MissingFiles as error:  # as in the terminal: a person corrects the name, or sends it as it is
+            return JSONResponse({"error": self._why(request, error), "unclear": True}, 409)
         except RumiError as error:
-            why = self._why(request, error)
-            talk.transcript.failed(entry, why)
-            raise HTTPException(503, why) from None
-        talk.transcript.sent(entry, number)
+            raise HTTPException(503, self._why(request, error)) from None
+        talk.transcript.said(number, text, time.time(), attachments)
         return JSONResponse({"number": number})
 
     async def stop(self, request: Request) -> Response:
@@ -229,55 +308,41 @@ class Handlers:
             entries = talk.transcript.entries.values()
             if any(entry.delivery == delivery for entry in entries):  # only deliveries of this chat
                 await talk.chat.delivered(delivery)
+                talk.transcript.seen(delivery)
         return Response(status_code=204)
 
-    # All chats
-
-    async def chats(self, request: Request) -> Response:
-        """Respond with the list of chats, latest first."""
-        found = await self._asked(request, self._page.chats())
-        return JSONResponse({"chats": [asdict(chat) for chat in found]})
-
-    async def found(self, request: Request) -> Response:
-        """Respond with the stored messages that contain all words of the search text."""
-        words = request.query_params.get("words", "")[:MOST_WORDS]
-        found = await self._asked(request, self._page.search(words))
-        shown = [
-            {
-                "chat": hit.chat,
-                "id": hit.id,
-                "at": hit.at,
-                "by": "you" if hit.entry.message.role == "user" else "assistant",
-                "text": excerpt(hit.entry.message.content, words),
-            }
-            for hit in found
-        ]
-        return JSONResponse({"found": shown})
-
     async def earlier(self, request: Request) -> Response:
-        """Respond with the part of the chat's history that precedes an entry."""
+        """Respond with the entries of messages whose numbers are smaller than `before`."""
         talk = self._talk(request, request.query_params.get("chat"))
         before = request.query_params.get("before", "")
         if not before.isascii() or not before.isdigit() or len(before) > 18:
             raise HTTPException(400, "no number")
-        rows = await self._asked(
+        stored = await self._asked(
             request,
-            self._page.journal.ask(read_history(talk.chat.chat, int(before), MOST_ENTRIES, told=True)),
+            self._page.journal.ask(read_transcript(talk.chat.chat, int(before), MESSAGES)),
         )
         entries = await self._page.offload(
-            lambda: [rendered_entry(entry.shape()) for entry in stored_entries(rows)]
+            lambda: shapes([entry for message in stored for entry in entries_of(message)])
         )
-        return JSONResponse({"entries": entries, "earlier": len(rows) >= MOST_ENTRIES})
+        return JSONResponse({"entries": entries, "earlier": len(stored) >= MESSAGES})
 
-    async def title(self, request: Request) -> Response:
-        """Set or remove a chat's title."""
+    async def call(self, request: Request) -> Response:
+        """Make a control call; respond with `{"ok": true, "result": …}`, or with the error and the advice."""
         fields = await _fields(request)
-        talk, title = self._talk(request, fields.get("chat")), fields.get("title")
-        if not isinstance(title, str) or len(title) > MOST_TITLE:
-            raise HTTPException(400, "no title")
-        shown = " ".join("".join(c if c.isprintable() else " " for c in title).split())
-        await self._asked(request, self._page.journal.ask(name_chat(talk.chat.chat, shown)))
-        return JSONResponse({"title": shown})
+        if self._page.ending:
+            raise HTTPException(503, self._words(request)["ending"])
+        language = self._page.entrance.language_of(request)
+        try:
+            answer = await self._page.visitor.make(fields, NAME, language)
+        except UnknownCall:
+            raise HTTPException(404, "no such call") from None
+        except CallFailed:
+            raise HTTPException(503, self._words(request)["not_now"]) from None
+        # Lone surrogates, for example of file names, become JSON escapes.
+        body = json.dumps(answer, ensure_ascii=False).encode("utf-8", "backslashreplace")
+        return Response(body, media_type="application/json")
+
+    # All chats
 
     async def _asked(self, request: Request, answer: Awaitable[T]) -> T:
         """Send a request to the journal, and return its answer.
@@ -312,8 +377,39 @@ class Handlers:
         path = request.query_params.get("path", "")
         return await self._of_file(request, lambda talk: self._files_of.picture(talk, path))
 
-    async def _of_file(self, request: Request, answer: Callable[[Talk], Awaitable[Response]]) -> Response:
-        talk = self._talk(request, request.query_params.get("chat"))
+    async def preview(self, request: Request) -> Response:
+        """Respond with what a browser can show of a file: a text, the rows of a table, or its kind."""
+        path = request.query_params.get("path", "")
+        return await self._of_file(request, lambda talk: self._files_of.preview(talk, path))
+
+    async def document_page(self, request: Request) -> Response:
+        """Respond with a page of a PDF as a picture."""
+        path, page = request.query_params.get("path", ""), request.query_params.get("page", "1")
+        if not page.isascii() or not page.isdigit() or len(page) > 6:
+            raise HTTPException(400, "no page")
+        return await self._of_file(request, lambda talk: self._files_of.document_page(talk, path, int(page)))
+
+    async def offers(self, request: Request) -> Response:
+        """Respond with the files that complete the mention at the end of a text."""
+        line = request.query_params.get("line", "")
+        return await self._of_file(request, lambda talk: self._files_of.offers(talk, line))
+
+    async def delete(self, request: Request) -> Response:
+        """Delete one of the chat's files."""
+        fields = await _fields(request)
+        path = fields.get("path")
+        if not isinstance(path, str) or not _is_name(path):
+            raise HTTPException(400, "no file")
+        if self._page.ending:
+            raise HTTPException(503, self._words(request)["ending"])
+        return await self._of_file(
+            request, lambda talk: self._files_of.delete(talk, path), fields.get("chat")
+        )
+
+    async def _of_file(
+        self, request: Request, answer: Callable[[Talk], Awaitable[Response]], chat: object = None
+    ) -> Response:
+        talk = self._talk(request, request.query_params.get("chat") if chat is None else chat)
         try:
             return await answer(talk)
         except RumiError as error:
@@ -328,43 +424,49 @@ class Handlers:
 
     async def metrics(self, request: Request) -> Response:
         """Respond with the metrics. Without a session, only clients on this machine get them."""
-        client = request.client.host if request.client else ""
-        if not is_loopback(client) and not self._door.knows(session_of(request.scope, self._bound)):
+        known = self._door.knows(session_of(request.scope, self._address))
+        if not known and not self._address.is_local(request.scope):
             return self._closed(request)
         return Response(metrics(self._page.board.dump()), media_type=CONTENT_TYPE)
 
     async def static(self, request: Request) -> Response:
         """Respond with one of the program's static files."""
-        name = request.path_params["name"]
-        kind = TYPES.get(name.rpartition(".")[2])
-        if kind is None or name not in self._files:
+        answer = self._static.answer(request.path_params["name"], request.headers)
+        if answer is None:
             raise HTTPException(404, "no such file")
-        return Response(self._files[name], media_type=kind)
+        return answer
 
-    def _html(self, request: Request, name: str, status: int = 200) -> Response:
-        """Respond with a template that is filled with escaped texts."""
-        text = self._files[name].decode()
+    async def manifest(self, request: Request) -> Response:
+        """Respond with the manifest, by which browsers install the page like a program."""
+        return self._static.files["manifest.webmanifest"].answer(request.headers)
+
+    def _html(
+        self, request: Request, name: str, more: Mapping[str, str] | None = None, status: int = 200
+    ) -> Response:
+        """Respond with a template that is filled with escaped texts, the catalogue's and `more`."""
+        text = self._templates[name]
         own, language = self._words(request), self._page.entrance.language_of(request)
-        words = {"words": json.dumps(own), "lang": language.replace("_", "-"), **own}
+        limits = {"text": MOST_TEXT, "files": MOST_FILES, "bytes": self._page.uploads.max_bytes}
+        words = {
+            "words": json.dumps(own),
+            "command_list": json.dumps(chat_commands(language)),
+            "message_limits": json.dumps(limits),
+            "lang": language.replace("_", "-"),
+            **own,
+            **(more or {}),
+        }
         for word, value in words.items():
             text = text.replace(f"{{{{{word}}}}}", html.escape(value, quote=True))
-        return HTMLResponse(text, status)
+        # The page holds no secret and nothing of the request, so its compressed size reveals nothing.
+        if not packs(request.headers):
+            return HTMLResponse(text, status, {"vary": "accept-encoding"})
+        headers = {"vary": "accept-encoding", "content-encoding": "gzip"}
+        return HTMLResponse(gzip.compress(text.encode(), PACKING), status, headers)
 
 
-class _ViewResponse(Response):
-    """A response that registers its view with the page while the browser is connected."""
-
-    def __init__(self, page: PageState, view: BrowserView) -> None:
-        self._page = page
-        self._view = view
-        self.background = None
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self._page.enter(self._view)
-        try:
-            await self._view(scope, receive, send)
-        finally:
-            self._page.leave(self._view)
+def _began_elsewhere(request: Request) -> bool:
+    """Return True if another site's page led the browser here."""
+    return request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
 
 
 def _is_name(name: object) -> bool:

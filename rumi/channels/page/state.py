@@ -1,7 +1,7 @@
 """State that the page's routes read: content, login, and connected browser views."""
 
 from collections.abc import Callable, Iterable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from typing import Final, Protocol
@@ -13,19 +13,16 @@ from starlette.types import ASGIApp
 from actors import ActorRef
 from rumi.channels.channel import RoutedPort
 from rumi.channels.page.board import Board
-from rumi.channels.page.browser_view import BrowserView
+from rumi.channels.page.calls import VisitorCalls
 from rumi.channels.page.login import Entrance
+from rumi.channels.page.socket import SocketView
 from rumi.channels.page.talks import Talk
 from rumi.channels.uploads import LocalUploads
-from rumi.chats.hub import Hub
+from rumi.chats.hub import Hub, HubSubscription
 from rumi.chats.inbox import Inbox
 from rumi.chats.local import LocalChat
-from rumi.platform.chat_ids import DEFAULT_CHAT
 from rumi.platform.threads import Threads
 from rumi.sandbox.chat_files import ChatFiles
-from rumi.store.journal.history import MOST_ENTRY
-from rumi.store.journal.reading import list_chats, search_history
-from rumi.store.journal.records import StoredChat, StoredEntry
 from rumi.store.journal.transaction import JournalMessage
 
 NAME: Final = "page"
@@ -72,8 +69,9 @@ class PageState:
     def __init__(self, entrance: Entrance, endpoint: Endpoint | None = None) -> None:
         self.entrance = entrance
         self.endpoint = endpoint
+        self.visitor = VisitorCalls({}, {})
         self.talks: dict[str, Talk] = {}  # ordered by last use
-        self.windows: set[BrowserView] = set()
+        self.windows: set[SocketView] = set()
         self.ending = False
         self.watched = trio.Event()
         self.stirred = trio.Event()
@@ -96,7 +94,7 @@ class PageState:
         talk = self.talks.pop(chat, None)
         if talk is None:
             local = LocalChat(chat, self.inbox, self._hub, self.journal, channel=NAME)
-            talk = Talk(local, None if self._reached is None else self._reached(chat))
+            talk = Talk(local, self.offload, None if self._reached is None else self._reached(chat))
             self.follow(talk)
         self.talks[chat] = talk
         for other in list(self.talks.values())[:-MOST_TALKS]:
@@ -109,31 +107,7 @@ class PageState:
         """Return the chat of a `Talk`, in the language of the browser that made the request."""
         return replace(talk.chat, language=self.entrance.language_of(request))
 
-    async def chats(self) -> list[StoredChat]:
-        """Return the chats that have messages, latest first. The terminal's chat is always included."""
-        found = list(await self.journal.ask(list_chats(self._others)))
-        if all(chat.chat != DEFAULT_CHAT for chat in found):
-            found.append(StoredChat(DEFAULT_CHAT, "", "", 0.0))
-        return found
-
-    async def search(self, words: str) -> list[StoredEntry]:
-        """Search the local owner's chats. Return the entries that contain all of the words, latest first."""
-        found: list[StoredEntry] = []
-        before = MOST_ENTRY
-        for _ in range(MOST_SLICES):
-            part = await self.journal.ask(search_history(words, without=self._others, before=before))
-            found += part.entries
-            if len(found) >= MOST_FOUND or not part.next:
-                break
-            before = part.next
-        return found[:MOST_FOUND]
-
-    @property
-    def _others(self) -> tuple[str, ...]:
-        """Return the id prefixes of chats that belong to other owners."""
-        return tuple(prefix.text for prefix in self.inbox.chats.ids.prefixes)
-
-    async def new_window(self, session: str, talk: Talk) -> BrowserView | None:
+    async def new_window(self, session: str, talk: Talk) -> SocketView | None:
         """Return a new view of a chat for a browser with a session; None if there are too many views.
 
         Raises:
@@ -145,18 +119,22 @@ class PageState:
             return None
         self.board.look()
         may_continue = partial(self.entrance.door.knows, session)
-        return BrowserView(self.board, talk.transcript, may_continue, self.offload)
+        return SocketView(self.board, talk.transcript, may_continue, self.offload)
 
-    def enter(self, window: BrowserView) -> None:
+    def enter(self, window: SocketView) -> None:
         """Add a connected view."""
         self.windows.add(window)
         window.transcript.watchers.add(window)
         self.watched.set()
 
-    def leave(self, window: BrowserView) -> None:
+    def leave(self, window: SocketView) -> None:
         """Remove a view whose browser has disconnected."""
         self.windows.discard(window)
         window.transcript.watchers.discard(window)
+
+    def listening(self) -> AbstractContextManager[HubSubscription]:
+        """Return a context manager that subscribes to the events of all chats."""
+        return self._hub.listening()
 
     def wake(self) -> None:
         """Make all views check for changes."""

@@ -1,11 +1,15 @@
-"""Transcript of a chat for all of its browser views: messages, replies, and growing answers."""
+"""Transcript of a chat for all of its browser views: messages, growing answers, and replies.
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from itertools import count
-from typing import Any, Literal, Protocol
+It is built from the chat's events, and from what the journal has stored. Each message that an event concerns
+is read from the journal again when its reply has come, so a transcript is the same after a restart.
+"""
 
-from rumi.agent.compaction.record import last_todo
+from collections.abc import Iterable, Sequence
+from secrets import token_urlsafe
+from typing import Final, Protocol
+
+import trio
+
 from rumi.agent.events import (
     ConfirmationAsked,
     ConfirmationEnded,
@@ -17,426 +21,489 @@ from rumi.agent.events import (
     TurnFinished,
     title_of,
 )
-from rumi.agent.prompts.message_entries import without_note
-from rumi.agent.todo_list import MARKS, TODO, todo_items
-from rumi.agent.tool import ToolResult
+from rumi.agent.todo_list import TODO
+from rumi.channels.page.entries import (
+    THOUGHT,
+    Part,
+    TranscriptEntry,
+    command_buttons,
+    message_of,
+    oldest_of,
+    outcome,
+    question_part,
+    reply_entry,
+    said_entry,
+    said_parts,
+    same_part,
+    text_part,
+    thought_part,
+    todo_part,
+    tool_part,
+    turn_at,
+    with_usage,
+)
+from rumi.channels.page.rendering.blocks import GrowingMarkdown
+from rumi.channels.page.stored import close, entries_of
 from rumi.chats.events import MOST_STEPS, OUTPUT_CHARS, ChatEvent, Queued, Replied, TurnRestarted, TurnStarted
-from rumi.chats.session import ended
-from rumi.models.model import Discarded, Message, TextDelta, Waiting
-from rumi.platform.untrusted_text import read_block
-from rumi.sandbox.incoming import file_in
-from rumi.store.journal.records import StoredEntry
+from rumi.models.model import Discarded, TextDelta, Waiting
+from rumi.store.journal.records import Attachment
+from rumi.store.journal.shown import CallFigures, ShownQuestion
+from rumi.store.journal.transcript import StoredMessage
 
-MOST_ENTRIES = 200
+MOST_ENTRIES: Final = 200
 """Maximum number of entries in memory. Above it, the oldest are dropped; the journal stores all of them."""
 
-SHOWN_CHARS = 2000
-"""Maximum number of characters shown of a tool's result."""
+MESSAGES: Final = 60
+"""Maximum number of messages that are read from the journal at once."""
 
-TITLE_CHARS = 400
-"""Maximum number of characters shown of a tool call's arguments."""
+
+MOST_CHANGED: Final = 8
+"""Number of earlier messages that are read again after each reply, because it may have changed them."""
 
 
 class Watcher(Protocol):
-    """Receives the ids of changed entries."""
+    """Is told that something changed."""
 
-    def changed(self, entry: str) -> None:
-        """Mark the entry as changed. Must not wait."""
+    def wake(self) -> None:
+        """Look for changes. Must not wait."""
         ...
 
 
-@dataclass(slots=True, eq=False)
-class TranscriptEntry:
-    """A message, an answer that may still grow, or a reply to a command.
-
-    `parts` have the format that the page's script expects. `steps` counts the steps and pieces of output that
-    running tool calls report. `revision` counts all other changes, except growth of the last part's text.
-    `delivery` is the number of the reply's delivery, which is acknowledged when a person has seen the entry.
-    """
-
-    id: str
-    kind: Literal["you", "answer", "reply"]
-    state: Literal["sending", "sent", "failed", "queued", "running", "done"]
-    parts: list[dict[str, object]]
-    began: float = 0.0
-    turn: str = ""
-    number: int = 0
-    reason: str = ""
-    delivery: int = 0
-    revision: int = 0
-    steps: int = 0
-
-    def shape(self) -> dict[str, object]:
-        """Return the entry as an object that JSON can represent."""
-        return {
-            "id": self.id,
-            "kind": self.kind,
-            "state": self.state,
-            "parts": [dict(part) for part in self.parts],
-            "began": self.began,
-            "reason": self.reason,
-            "delivery": self.delivery,
-        }
-
-    @property
-    def showing(self) -> dict[str, object]:
-        """Return the latest steps and output of each running tool call, by call id."""
-        running = (part for part in self.parts if part.get("state") == "running")
-        shown = ("steps", "output")
-        return {str(part["id"]): {key: part[key] for key in shown if key in part} for part in running}
-
-    @property
-    def growing(self) -> str:
-        """Return the text of the last part; empty if the last part is not a text."""
-        last = self.parts[-1] if self.parts else {}
-        return str(last["text"]) if last.get("kind") == "text" else ""
-
-
-def stored_entries(rows: Sequence[StoredEntry]) -> Iterator[TranscriptEntry]:
-    """Yield entries for stored history rows, with a separator between sessions.
-
-    Of the calls, only the last todo list of each turn is shown.
-    """
-    session = rows[0].session if rows else 0
-    last: dict[str, tuple[int, dict[str, object]]] = {}
-    for row in rows:
-        if (todo := _todo_in(row.entry.message)) is not None:
-            last[row.entry.turn] = (row.id, todo)
-    lists = dict(last.values())
-    for row in rows:
-        message, turn = row.entry.message, row.entry.turn
-        id, text = f"h{row.id}", message.content
-        text = without_note(text) if message.role == "user" else text
-        if row.session != session and text:
-            session = row.session
-            yield TranscriptEntry(f"s{row.id}", "reply", "done", [{"kind": "session"}], row.at)
-        if message.role == "user" and text and not _announces(text):
-            yield TranscriptEntry(id, "you", "sent", [_handed(text)], row.at, turn)
-        elif message.role == "assistant" and (text or row.id in lists):
-            said, reason = ended(text)
-            parts = [*([_text(said)] if said else []), *([lists[row.id]] if row.id in lists else [])]
-            yield TranscriptEntry(id, "answer", "done", parts, row.at, turn, reason=reason)
-
-
 class Transcript:
-    """The entries of a chat, oldest first. Watchers are told which entries changed, but not how.
+    """The entries of a chat. `mark` counts the changes, so that a view knows what it has sent.
 
-    A watcher then reads the current state, so a slow watcher sees fewer intermediate states and stores at
-    most one mark per entry.
+    A view reads the current state, so a slow view sees fewer intermediate states. `epoch` names this object:
+    marks of another one mean nothing. `wanted` are the numbers of messages to read from the journal.
+    `stirred` is set when there is something to render or to read.
     """
 
     def __init__(self) -> None:
+        self.epoch = token_urlsafe(6)
+        self.mark = 0
         self.entries: dict[str, TranscriptEntry] = {}
         self.earlier = False
         """True if the journal has entries that precede the first entry in memory."""
         self.watchers: set[Watcher] = set()
-        self._ids = count(1)
-        self._scheduled: tuple[ChatEvent | None, TurnFinished | None] = (None, None)
+        self.wanted: set[int] = set()
+        self.stirred = trio.Event()
+        self.gone: dict[str, int] = {}
+        """The marks at which entries were removed, by id."""
+        self.figures: dict[str, object] = {}
+        self.figures_changed = 0
+        self._created: dict[str, int] = {}
+        self._branched: set[str] = set()
+        self._touched: dict[str, int] = {}  # marks of the last changes, in their order
+        self._hidden: set[str] = set()  # turns of schedules, which are shown with their reply or never
 
     @property
     def working(self) -> bool:
         """Return True if a turn is running."""
         return any(entry.state == "running" for entry in self.entries.values())
 
+    def created(self, entry: TranscriptEntry) -> int:
+        """Return the mark at which an entry was added."""
+        return self._created[entry.id]
+
+    def in_order(self) -> list[TranscriptEntry]:
+        """Return the entries in the order in which they are shown."""
+        return sorted(self.entries.values(), key=lambda entry: entry.at)
+
+    def since(self, mark: int) -> list[TranscriptEntry]:
+        """Return the entries that were added, have changed or have grown after a mark, in their order.
+
+        Takes time in proportion to these entries, because each view asks each time words are added.
+        """
+        found: list[TranscriptEntry] = []
+        for id in reversed(self._touched):
+            if self._touched[id] <= mark:
+                break
+            found.append(self.entries[id])
+        return sorted(found, key=lambda entry: entry.at)
+
+    # What the journal has
+
+    def begin(self, messages: Sequence[StoredMessage], more: bool) -> None:
+        """Add what is stored. `more` means that the journal has earlier messages."""
+        self.stored(messages)
+        self.earlier = self.earlier or more
+
+    def stored(self, messages: Iterable[StoredMessage]) -> None:
+        """Add or correct the entries of messages that were read from the journal."""
+        for message in messages:
+            self.wanted.discard(message.message)
+            if message.branches and f"t{message.message}" not in self._branched:
+                # What it leaves behind has become an earlier version.
+                self._branched.add(f"t{message.message}")
+                self.want(*self._numbers(message.branches, message.message))
+            for entry in entries_of(message):
+                self._put(entry)
+
+    def _put(self, new: TranscriptEntry) -> None:
+        old = self.entries.get(new.id)
+        if old is None:
+            self._add(new)
+            return
+        if old.state == "running" and new.state == "running":
+            self._complete(old, new)
+            return
+        if old.state == "running" or (old.state == "done" and new.state in ("running", "queued")):
+            return  # the reader was faster than the events, or the other way round
+        head = old.head
+        old.state, old.began, old.ended, old.reason = new.state, new.began, new.ended, new.reason
+        old.at, old.messages, old.session, old.source = new.at, new.messages, new.session, new.source
+        old.buttons = new.buttons
+        old.branches, old.undone, old.replaced, old.about = new.branches, new.undone, new.replaced, new.about
+        old.delivery, old.seen = new.delivery, new.seen
+        kept = {part.n: part for part in old.parts}
+        parts = [same_part(kept.get(part.n), part) for part in new.parts]
+        fresh = [part for part in parts if part is not kept.get(part.n)]
+        if old.head != head or fresh or len(parts) != len(old.parts):
+            old.parts = parts
+            self._changed(old, *fresh)
+
+    def _complete(self, live: TranscriptEntry, stored: TranscriptEntry) -> None:
+        """Put what a running turn did before its events were followed in front of what they have shown."""
+        shown = {part.data.get("id") for part in live.parts if part.kind == "tool"}
+        before = [part for part in stored.parts if part.data.get("state") != "running"]
+        if any(part.kind == "tool" and part.data["id"] in shown for part in before):
+            return  # the turn was followed from its beginning
+        first = next((part.raw.strip() for part in live.parts if part.kind == "text"), None)
+        if before and before[-1].kind == "text" and (first is None or before[-1].raw.strip() == first):
+            before.pop()
+        if not before:
+            return
+        parts = [*before, *live.parts]
+        for number, part in enumerate(parts):
+            part.n = number
+        live.parts = parts
+        self._changed(live, *parts)
+
     # Actions of browser views
 
-    def say(self, text: str, now: float, files: Sequence[str] = ()) -> TranscriptEntry:
-        """Add a message that is about to be sent, so that it precedes all entries that result from it."""
-        parts = [*map(_file, files), *([_text(text)] if text.strip() else [])]
-        return self._add(TranscriptEntry(self._id(), "you", "sending", parts, now))
+    def said(self, number: int, text: str, now: float, attachments: Sequence[Attachment] = ()) -> None:
+        """Show a message that was stored under this number."""
+        entry = self.entries.get(f"m{number}")
+        parts = said_parts(text, attachments)
+        if entry is None:
+            self._add(said_entry(number, parts, now))
+        elif [part.data for part in entry.parts] != parts:
+            entry.parts = [Part(place, data) for place, data in enumerate(parts)]
+            self._changed(entry, *entry.parts)
 
-    def sent(self, entry: TranscriptEntry, number: int) -> None:
-        """Record that the message is stored under this number."""
-        entry.number, entry.state = number, "sent"
-        self._changed(entry)
-
-    def failed(self, entry: TranscriptEntry, why: str) -> None:
-        """Record that the message was not accepted."""
-        entry.state = "failed"
-        entry.parts.append({"kind": "note", "text": why})
-        self._changed(entry)
-
-    # History
-
-    def begin(self, rows: Sequence[StoredEntry]) -> None:
-        """Insert the stored history before entries that events added while the history was loading."""
-        since, self.entries = self.entries, {}
-        followed = {entry.turn for entry in since.values()}
-        self.earlier = len(rows) >= MOST_ENTRIES
-        # Turns that were followed live have entries already.
-        for entry in stored_entries([row for row in rows if row.entry.turn not in followed]):
-            self._add(entry)
-        for entry in since.values():
-            self._add(entry)
-
-    def undelivered(self, reply: Replied) -> None:
-        """Add an unacknowledged reply, unless it was already added from an event or from the history."""
-        if any(entry.delivery == reply.delivery for entry in self.entries.values()):
-            return
-        # The history has no delivery numbers: a last answer with the same text is this reply.
-        last = next(reversed(self.entries.values()), None)
-        if last is not None and last.kind == "answer" and last.growing == reply.text:
-            last.delivery = reply.delivery
-            self._changed(last)
-        else:
-            self._reply(reply, 0.0)
+    def seen(self, delivery: int) -> None:
+        """Record that a person has seen the reply with this delivery."""
+        for entry in self.entries.values():
+            if entry.delivery == delivery and not entry.seen:
+                entry.seen = True
+                self._changed(entry)
 
     def interrupted(self) -> None:
         """End running entries, because the worker that reported them no longer runs."""
         for entry in list(self.entries.values()):
             if entry.state == "running":
-                self._finish(entry, "interrupted", entry.growing)
+                self.wanted.update(entry.messages)
+                self._finish(entry, "interrupted", "", 0.0)
+        self.stir()
 
     # Events
 
     def happened(self, event: ChatEvent) -> None:
         """Apply an event of the chat."""
         match event.what:
-            case TurnStarted(schedule=schedule) if schedule:
-                self._scheduled = (event, None)
-            case TurnFinished() as finished if event.turn == self._scheduled_turn:
-                self._scheduled = (self._scheduled[0], finished)
-            case TurnStarted(text, number):
-                self._said(text, number, event.time)
-                self._add(TranscriptEntry(self._id(), "answer", "running", [], event.time, event.turn))
-            case Queued(_, text):
-                note: dict[str, object] = {"kind": "note", "text": text}
-                self._add(TranscriptEntry(self._id(), "reply", "queued", [note], event.time))
+            case TurnStarted() as started:
+                self._started(event, started)
+            case Queued(message, text):
+                entry = self._message(message, "", event.time)
+                entry.state, entry.about = "queued", {"note": text}
+                self._changed(entry)
             case Replied() as reply:
                 self._replied(event, reply)
+            case _ if event.turn not in self._hidden:
+                found = self.entries.get(event.turn)
+                if found is not None and found.state == "running":
+                    self._work(found, event)
             case _:
-                entry = self._answer(event.turn)
-                if entry is not None:
-                    self._work(entry, event)
+                pass
+
+    def _started(self, event: ChatEvent, started: TurnStarted) -> None:
+        if started.schedule:
+            self._hidden.add(event.turn)
+            return
+        number = started.message or message_of(event.turn)
+        said = self._message(number, started.text, event.time)
+        if said.state == "queued":
+            said.state, said.about = "sent", {}
+            self._changed(said)
+        entry = self.entries.get(event.turn)
+        if entry is None:
+            entry = TranscriptEntry(
+                event.turn, turn_at((number,)), "answer", began=event.time, messages=(number,)
+            )
+            entry.state = "running"
+            self._add(entry)
+        elif entry.state != "running":  # a turn that goes on after a restart
+            entry.state, entry.reason = "running", ""
+            for part in entry.parts:
+                if part.data.get("state") == "running":
+                    part.data["state"] = "failed"
+            self._changed(entry, *entry.parts)
+
+    def _message(self, number: int, text: str, at: float) -> TranscriptEntry:
+        """Return the entry of what was said; read it from the journal if it was not sent from here."""
+        entry = self.entries.get(f"m{number}")
+        if entry is None:
+            self.want(number)
+            entry = self._add(said_entry(number, [text_part(text)] if text else [], at))
+        return entry
 
     def _work(self, entry: TranscriptEntry, event: ChatEvent) -> None:
         match event.what:
             case TextDelta(text):
-                last = entry.parts[-1] if entry.parts else {}
-                if last.get("kind") == "text":
-                    last["text"] = f"{last['text']}{text}"
-                    self._changed(entry, grown=True)
-                else:
-                    entry.parts.append(_text(text))
-                    self._changed(entry)
+                self._grow(entry, text)
             case Thinking():
-                if entry.growing:
-                    entry.parts.append(_text(""))
-                    self._changed(entry)
-            case TurnRestarted() as restarted:
-                self._said_more(restarted)
-                entry.parts.clear()
+                self._seal(entry)
+                self._drop_waiting(entry)
+            case TurnRestarted(_, messages):
+                for number in messages:
+                    said = self._message(number, "", event.time)
+                    said.state, said.about = "sent", {}
+                    self._changed(said)
+                entry.messages, entry.at, entry.parts = messages, turn_at(messages), []
                 self._changed(entry)
             case Discarded():
-                if entry.growing:
+                if entry.last_text is not None and entry.last_text.growing is not None:
                     entry.parts.pop()
-                    self._changed(entry)
+                self._changed(entry)
             case Waiting(seconds, why):
-                entry.parts.append({"kind": "note", "text": f"{why} ({seconds:.0f} s)"})
+                self._drop_waiting(entry)
+                part = entry.add({"kind": "waiting", "until": event.time + seconds, "why": why})
+                self._changed(entry, part)
+            case CallFigures() as call:
+                entry.about = with_usage(entry.about, call)
+                self._think(entry, call)
                 self._changed(entry)
-            case ToolStarted(call, arguments) if call.name == TODO and todo_items(arguments) is not None:
-                todo = _todo(arguments)
-                known = next((each for each in entry.parts if each["kind"] == "todo"), None)
+            case ToolStarted(call, arguments) if call.name == TODO and (data := todo_part(arguments)):
+                self._seal(entry)
+                known = next((part for part in entry.parts if part.kind == "todo"), None)
                 if known is None:
-                    entry.parts.append(todo)
+                    known = entry.add(data)
                 else:
-                    known |= todo
-                self._changed(entry)
+                    known.data = data
+                self._changed(entry, known)
             case ToolStarted(call) as started:
-                title = title_of(started, str)
-                title = title if len(title) <= TITLE_CHARS else f"{title[:TITLE_CHARS]}…"
-                entry.parts.append({"kind": "tool", "id": call.id, "title": title, "state": "running"})
-                self._changed(entry)
+                self._seal(entry)
+                part = entry.add(tool_part(call.id, call.name, title_of(started, str)))
+                self._changed(entry, part)
             case ToolProgress(call_id, text, number):
-                for part in _running(entry, call_id):
-                    steps = [
-                        *part.get("steps", ()),
-                        {"number": number, "text": text},
-                    ]  # a new list: shapes refer to the old one
-                    part["steps"] = steps[-MOST_STEPS:]
-                    entry.steps += 1
-                self._changed(entry, grown=True)
+                for part in entry.tools(call_id):
+                    # A new list: shapes refer to the old one.
+                    steps = [*part.data.get("steps", ()), {"number": number, "text": text}]
+                    part.data["steps"] = steps[-MOST_STEPS:]
+                    self._grown(part)
             case ToolOutput(call_id, text):
-                for part in _running(entry, call_id):
-                    part["output"] = (str(part.get("output", "")) + text)[-OUTPUT_CHARS:]
-                    entry.steps += 1
-                self._changed(entry, grown=True)
-            case ToolFinished(call, result, count):
-                for part in _running(entry, call.id):
-                    part.pop("output", None)  # the result has it
-                    part |= _outcome(result) | {"count": count}
-                self._changed(entry)
+                for part in entry.tools(call_id):
+                    part.data["output"] = (str(part.data.get("output", "")) + text)[-OUTPUT_CHARS:]
+                    self._grown(part)
+            case ToolFinished(call, shown=shown):
+                for part in entry.tools(call.id):
+                    data = {key: value for key, value in part.data.items() if key not in ("output", "steps")}
+                    part.data = data | outcome(shown)
+                    self._changed(entry, part)
             case ConfirmationAsked(id, text, whole):
-                entry.parts.append(
-                    {"kind": "question", "id": id, "text": text, "whole": whole, "verdict": ""}
-                )
-                self._changed(entry)
+                self._seal(entry)
+                part = entry.add(question_part(ShownQuestion(id, text, whole)))
+                self._changed(entry, part)
             case ConfirmationEnded(id, verdict):
                 for part in entry.parts:
-                    if part["kind"] == "question" and part["id"] == id:
-                        part["verdict"] = verdict
-                self._changed(entry)
+                    if part.kind == "question" and part.data["id"] == id:
+                        part.data = part.data | {"verdict": verdict}
+                        self._changed(entry, part)
             case TurnFinished(reason, answer):
-                self._finish(entry, reason, answer)
+                self._finish(entry, reason, answer, event.time)
             case _:
                 pass
 
-    def _finish(self, entry: TranscriptEntry, reason: str, answer: str) -> None:
-        """Replace the growing text with the final answer, and end all parts that are still running."""
-        if entry.growing and answer.startswith(entry.growing.rstrip()):
+    def _grow(self, entry: TranscriptEntry, text: str) -> None:
+        part = entry.last_text
+        if part is None or part.growing is None:
+            self._drop_waiting(entry)
+            part = entry.add(text_part(text), [])
+            part.growing = GrowingMarkdown()
+            self._changed(entry, part)
+        else:
+            part.data["raw"] += text
+            self._grown(part)
+        if "\n" in text:
+            self.stir()
+
+    def _seal(self, entry: TranscriptEntry) -> None:
+        """End the growth of the last text."""
+        if entry.last_text is not None and entry.last_text.growing is not None:
+            entry.last_text.ended = True
+            self.stir()
+
+    def _drop_waiting(self, entry: TranscriptEntry) -> None:
+        if entry.parts and entry.parts[-1].kind == "waiting":
             entry.parts.pop()
-        entry.parts = [part for part in entry.parts if part.get("text") != ""]
-        for part in entry.parts:
-            if part.get("state") == "running":
-                part["state"] = "failed"
-            if part.get("verdict") == "":
-                part["verdict"] = "expired"
-        if answer:
-            entry.parts.append(_text(answer))
-        entry.reason, entry.state = reason, "done"
-        self._changed(entry)
+            self._changed(entry)
 
-    def _said(self, text: str, number: int, at: float) -> None:
-        """Add the message that started a turn, unless it was sent from this page and so is already there."""
-        for entry in reversed(self.entries.values()):
-            files = any(part["kind"] == "file" for part in entry.parts)
-            if entry.number == number:
-                return
-            # Its number is not known before `send` returns, and the turn may start earlier: compare the
-            # content.
-            if entry.state == "sending" and (files or entry.parts == [_text(text)]):
-                return
-        self._add(TranscriptEntry(self._id(), "you", "sent", [_text(text)], at, number=number))
-
-    def _said_more(self, restarted: TurnRestarted) -> None:
-        """Show all of the turn's message, unless the page shows its parts, because they were sent from it."""
-        first, *further = restarted.messages
-        entries = [entry for entry in self.entries.values() if entry.kind == "you"]
-        if any(entry.number in further or entry.state == "sending" for entry in entries):
+    def _think(self, entry: TranscriptEntry, call: CallFigures) -> None:
+        if not call.thought:
             return
-        for entry in entries:
-            if entry.number == first:
-                entry.parts = [part for part in entry.parts if part["kind"] != "text"]
-                entry.parts.append(_text(restarted.text))
-                self._changed(entry)
+        known = entry.parts[0] if entry.parts and entry.parts[0].n == THOUGHT else None
+        if known is None:
+            known = Part(THOUGHT, thought_part({}, call.thought, call.thought_ms))
+            entry.parts.insert(0, known)
+        else:
+            known.data = thought_part(known.data, call.thought, call.thought_ms)
+        self._changed(entry, known)
 
-    @property
-    def _scheduled_turn(self) -> str:
-        """The running turn of a schedule, which is shown only with its reply, because it may be silent."""
-        started = self._scheduled[0]
-        return "" if started is None else started.turn
+    def _finish(self, entry: TranscriptEntry, reason: str, answer: str, time: float) -> None:
+        """End an answer: `answer` is its final text, or what is said of a turn without one."""
+        self._drop_waiting(entry)
+        changed = list[Part]()
+        for part in entry.parts:
+            if part.data.get("state") == "running":
+                part.data = part.data | {"state": "failed"}
+                changed.append(part)
+            if part.data.get("verdict") == "":
+                part.data = part.data | {"verdict": "expired"}
+                changed.append(part)
+        entry.reason, entry.state, entry.ended = reason, "done", time or entry.ended
+        self._changed(entry, *changed)
+        self._end(entry, answer)
 
-    def _show_scheduled(self) -> None:
-        """Show the beginning and the end of a schedule's turn, whose reply has come."""
-        (started, finished), self._scheduled = self._scheduled, (None, None)
-        if started is not None and isinstance(started.what, TurnStarted):
-            self._said(started.what.text, started.what.message, started.time)
-            answer = TranscriptEntry(self._id(), "answer", "running", [], started.time, started.turn)
-            self._add(answer)
-            if finished is not None:
-                self._finish(answer, finished.reason, finished.answer)
+    def _end(self, entry: TranscriptEntry, text: str) -> None:
+        """Make this the final text of an entry whose reason is known."""
+        last = entry.last_text
+        before, count = last.raw if last is not None else "", len(entry.parts)
+        growing = None if last is None else last.growing
+        close(entry, text, entry.reason)
+        if len(entry.parts) > count:
+            self._changed(entry, entry.parts[-1])
+        elif last is not None and last.raw != before:
+            if growing is not None and last.raw.startswith(before):
+                last.blocks = list(growing.blocks)
+                self._grown(last)
+            else:
+                last.growing = None
+                self._changed(entry, last)
+        for part in entry.parts:
+            part.ended = True
+        self.stir()
 
     def _replied(self, event: ChatEvent, reply: Replied) -> None:
-        if event.turn and event.turn == self._scheduled_turn:
-            if reply.silent:
-                self._scheduled = (None, None)
-            else:
-                self._show_scheduled()
+        hidden = event.turn in self._hidden
+        self._hidden.discard(event.turn)
+        if reply.figures is not None:
+            figures = reply.figures
+            self.mark += 1
+            self.figures_changed = self.mark
+            self.figures = {"session": figures.session, "tokens": figures.tokens, "window": figures.window}
         if reply.silent:
+            for number in reply.messages:
+                self._remove(f"m{number}")
             return
-        entry = self._answer(event.turn)
-        if any(other.delivery == reply.delivery for other in self.entries.values()):
-            return
-        if entry is None:
-            self._reply(reply, event.time)
-            return
-        if entry.state == "running":  # the event of its end was missed
-            self._finish(entry, "", reply.text)
-        entry.delivery = reply.delivery
-        if reply.note:
-            entry.parts.append({"kind": "note", "text": reply.note})
-        self._changed(entry)
-
-    def _reply(self, reply: Replied, at: float) -> None:
-        self._add(
-            TranscriptEntry(
-                self._id(), "reply", "done", [_text(reply.with_commands)], at, delivery=reply.delivery
-            )
-        )
-
-    def _answer(self, turn: str) -> TranscriptEntry | None:
-        if not turn:
-            return None
-        found = (entry for entry in reversed(self.entries.values()) if entry.turn == turn)
-        return next(found, None)
+        for number in reply.messages:
+            said = self.entries.get(f"m{number}")
+            if said is not None and said.state == "queued":
+                said.state, said.about = "sent", {}
+                self._changed(said)
+        self.want(*reply.messages)
+        # A reply may have changed what came before it: an undo strikes turns out, a retry replaces one.
+        self.want(*self._numbers(0, min(reply.messages, default=0))[-MOST_CHANGED:])
+        if hidden:
+            return  # it is shown with what is read from the journal
+        entry = self.entries.get(event.turn) if event.turn else None
+        if entry is not None:
+            if entry.state == "running":  # the event of its end was missed
+                self._finish(entry, reply.reason or "", "", event.time)
+            entry.buttons = command_buttons(reply)
+            self._end(entry, reply.text)
+            entry.delivery, entry.seen = reply.delivery, False
+            if reply.note and not any(part.data.get("text") == reply.note for part in entry.parts):
+                self._changed(entry, entry.add({"kind": "note", "text": reply.note}))
+            self._changed(entry)
+        elif f"r{reply.delivery}" not in self.entries:
+            self._add(reply_entry(reply, event.time))
 
     def _add(self, entry: TranscriptEntry) -> TranscriptEntry:
         self.entries[entry.id] = entry
-        while len(self.entries) > MOST_ENTRIES:
-            del self.entries[next(iter(self.entries))]
-            self.earlier = True
+        self.mark += 1
+        self._created[entry.id] = self.mark
         self._changed(entry)
+        if len(self.entries) > MOST_ENTRIES:
+            self._drop_oldest(entry)
         return entry
 
-    def _changed(self, entry: TranscriptEntry, *, grown: bool = False) -> None:
-        if not grown:
-            entry.revision += 1
+    def _numbers(self, first: int, behind: int) -> list[int]:
+        """Return the numbers of the messages in memory, from `first` on and before `behind`."""
+        known = {number for entry in self.entries.values() for number in entry.messages}
+        return sorted(number for number in known if first <= number < behind)
+
+    def _drop_oldest(self, added: TranscriptEntry) -> None:
+        """Drop the oldest message that is done, with its turn and reply. They are read again together."""
+        for entry in oldest_of(self.in_order(), added.messages):
+            self._forget(entry.id)
+            self.earlier = True
+
+    def _forget(self, id: str) -> None:
+        del self.entries[id], self._created[id], self._touched[id]
+
+    def _remove(self, id: str) -> None:
+        """Remove an entry: its message was dropped while it waited."""
+        if id in self.entries:
+            self._forget(id)
+            self.mark += 1
+            self.gone[id] = self.mark
+            self._wake()
+
+    def want(self, *numbers: int) -> None:
+        """Read these messages from the journal soon."""
+        self.wanted.update(number for number in numbers if number > 0)
+        self.stir()
+
+    def stir(self) -> None:
+        """Wake the task that renders and reads."""
+        self.stirred.set()
+
+    def growing(self) -> list[Part]:
+        """Return the parts whose text grows, or has ended and is not rendered to its end."""
+        return [part for entry in self.entries.values() for part in entry.parts if part.growing is not None]
+
+    def rendered(self, part: Part, of: GrowingMarkdown, *, ended: bool) -> None:
+        """Take over the blocks that were rendered of a growing part; `ended` means to its end."""
+        if part.growing is not of:
+            return  # the text was replaced while it was rendered
+        before, part.blocks = part.blocks or [], list(of.blocks)
+        if ended and of.text == part.raw:  # otherwise it has ended or grown meanwhile
+            part.growing = None
+        self._grown(part)
+        if of.restated and part.blocks[: len(before)] != before:
+            part.changed = self.mark
+
+    def _grown(self, part: Part) -> None:
+        self.mark += 1
+        part.grown = self.mark
+        # The last entries are the ones that grow.
+        entry = next((entry for entry in reversed(self.entries.values()) if part in entry.parts), None)
+        if entry is not None:
+            self._touch(entry)
+        self._wake()
+
+    def _changed(self, entry: TranscriptEntry, *parts: Part) -> None:
+        self.mark += 1
+        entry.changed = self.mark
+        for part in parts:
+            part.changed = self.mark
+        self._touch(entry)
+        self._wake()
+
+    def _touch(self, entry: TranscriptEntry) -> None:
+        if self.entries.get(entry.id) is entry:  # not one that was dropped meanwhile
+            self._touched.pop(entry.id, None)
+            self._touched[entry.id] = self.mark
+
+    def _wake(self) -> None:
         for watcher in self.watchers:
-            watcher.changed(entry.id)
-
-    def _id(self) -> str:
-        return f"e{next(self._ids)}"
-
-
-def _running(entry: TranscriptEntry, call: str) -> Iterator[dict[str, Any]]:
-    """Yield the entry's part that shows this running tool call; nothing if no part shows it."""
-    for part in entry.parts:
-        if part.get("id") == call and part.get("state") == "running":
-            yield part
-
-
-def _outcome(result: ToolResult) -> dict[str, object]:
-    return {
-        "state": "ok" if result.ok and not result.exit_code else "failed",
-        "exit": result.exit_code,
-        "ms": result.duration_ms,
-        "said": result.content[:SHOWN_CHARS],
-        "diff": result.diff,
-        "shows": list(result.shows),
-        "cut": len(result.content) > SHOWN_CHARS or result.truncated,
-    }
-
-
-def _todo(arguments: Mapping[str, object]) -> dict[str, object]:
-    """Return the part that shows a todo list. A new list, because shapes refer to the old one."""
-    items = todo_items(arguments) or ()
-    rows = [{"text": item.text, "state": item.state, "mark": MARKS[item.state]} for item in items]
-    return {"kind": "todo", "items": rows}
-
-
-def _todo_in(message: Message) -> dict[str, object] | None:
-    """Return the part that shows the todo list of a stored message; None if the message has none."""
-    items = last_todo([message])
-    return _todo({"items": [asdict(item) for item in items]}) if items else None
-
-
-def _text(text: str) -> dict[str, object]:
-    return {"kind": "text", "text": text}
-
-
-def _announces(text: str) -> bool:
-    """Return True if the text only announces attachments, which have separate entries."""
-    return text in ("[The user sends files.]", "[The user sends a voice message.]")
-
-
-def _handed(text: str) -> dict[str, object]:
-    """Return a part: the text that the user wrote, an attached file, or forwarded content with its source."""
-    found = read_block(text)
-    if found is None:
-        return _text(text)
-    sent = file_in(found[1])
-    return {"kind": "handed", "source": found[0], "text": found[1]} if sent is None else _file(sent[0])
-
-
-def _file(name: str) -> dict[str, object]:
-    return {"kind": "file", "path": name}
+            watcher.wake()

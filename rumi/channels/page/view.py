@@ -53,6 +53,9 @@ def view_of(dump: Item, own: Callable[[str], bool]) -> dict[str, object]:
         "chats_in_memory": len(found),
         "spending": dict(spending) if "today" in spending else {},  # empty until today's usage has been read
         "bots": _bots(below(dump, "tasks")),
+        "tasks": sum(
+            bool(task["figures"]) and not task["figures"].get("bot") for task in below(dump, "tasks")
+        ),
         "schedules": schedules.get("schedules", []),
         "schedules_active": schedules.get("active", 0),
         "schedules_paused": schedules.get("paused", 0),
