@@ -1,92 +1,68 @@
-// The page: one stream of events from Rumi, and what each of them is for.
+// @ts-check
+// The page: wires the connection, the conversation, the composer, the chats and the drawer.
 
-import { say } from "./dom.js";
-import * as house from "./house.js";
-import * as shelf from "./shelf.js";
-import * as talk from "./talk.js";
+import * as composer from "./composer/composer.js";
+import * as connection from "./connection.js";
+import { byId, say } from "./dom.js";
+import * as drawer from "./drawer/drawer.js";
+import * as notify from "./notify.js";
+import * as side from "./side/side.js";
+import * as asks from "./talk/asks.js";
+import * as entries from "./talk/entries.js";
+import * as head from "./talk/head.js";
+import * as sending from "./talk/sending.js";
+import * as speaking from "./talk/speaking.js";
+import { toastRegion } from "./ui.js";
 
-const connection = document.getElementById("connection");
-const notice = document.getElementById("notice");
+/** @typedef {{show: (chat: string, entry?: string) => void, tell: (text: string) => void, openPanel: typeof drawer.openPanel}} Page */
 
+/** The chat and the entry that the address names. */
+function wanted() {
+  const fields = new URLSearchParams(location.search);
+  return { chat: fields.get("chat") || "cli", entry: fields.get("entry") || "" };
+}
+
+/** @param {string} text */
 function tell(text) {
-  notice.textContent = text;
-  notice.hidden = !text;
+  const banner = byId("banner");
+  banner.textContent = text;
+  banner.hidden = !text;
 }
 
-function connected(state, text) {
-  document.body.dataset.state = state; // what is shown may be old: the style sheet says so
-  if (connection.textContent !== text) connection.textContent = text;
-}
-
-let events = null;
-
-function listen() {
-  events = new EventSource(`/events?chat=${encodeURIComponent(talk.at())}`);
-  const own = events;
-  const on = (name, what) => own.addEventListener(name, (event) => own === events && what(JSON.parse(event.data)));
-  own.addEventListener("open", () => {
-    connected("live", say("connected"));
-    tell("");
-    talk.open(true);
-    talk.forget();
-  });
-  own.addEventListener("error", () => {
-    if (own !== events) return;
-    if (own.readyState === EventSource.CLOSED) look();
-    else connected("lost", say("lost"));
-  });
-  on("begin", talk.begun);
-  on("board", (shown) => {
-    house.board(shown);
-    talk.board(shown);
-  });
-  on("history", house.history);
-  on("entry", talk.entry);
-  on("more", talk.more);
-  on("steps", talk.steps);
-  on("over", () => {
-    own.close();
-    over();
-  });
-}
-
-/** The stream was refused: because the session is over, or because Rumi cannot serve it now. */
-async function look() {
-  connected("lost", say("lost"));
-  const refused = events;
-  const answer = await fetch("/", { method: "HEAD" }).catch(() => null);
-  if (answer && answer.status === 403) over();
-  else setTimeout(() => events === refused && listen(), 2000);
-}
-
-/** Show a chat, and an entry of its history. */
-function show(chat, id = 0, push = true) {
-  if (push && chat !== talk.at()) history.pushState(null, "", `?chat=${encodeURIComponent(chat)}`);
-  if (chat === talk.at() && events && events.readyState === EventSource.OPEN) {
-    if (id) talk.find(id);
-    return;
+/**
+ * Show a chat, and an entry of it.
+ * @param {string} chat
+ * @param {string} [entry]
+ * @param {boolean} [push] Whether the back button leads to what is shown now.
+ */
+export function show(chat, entry = "", push = true) {
+  if (push && chat !== connection.currentChat()) history.pushState(null, "", `?chat=${encodeURIComponent(chat)}`);
+  if (chat !== connection.currentChat()) {
+    composer.leave();
+    entries.clear();
+    connection.enter(chat);
+    sending.enter();
+    for (const part of [side, head, composer, asks, speaking, notify]) part.enter();
   }
-  if (events) events.close();
-  connected("connecting", say("connecting"));
-  talk.enter(chat, id);
-  shelf.at(chat);
-  listen();
+  if (entry) connection.currentState() === "live" ? entries.find(entry) : (sought = entry);
 }
 
-const wanted = () => new URLSearchParams(location.search).get("chat") || "cli";
+let sought = "";
 
-function over() {
-  connected("over", say("over"));
-  talk.open(false);
-  tell(say("over_text"));
-}
-
-document.getElementById("logout").addEventListener("click", async () => {
-  await talk.post("/logout", {});
-  location.assign("/");
+connection.onState((state) => {
+  document.body.dataset.state = state; // what is shown may be old: the style sheet says so
+  tell(state === "lost" ? say("lost") : state === "over" ? say("over_text") : "");
 });
-addEventListener("popstate", () => show(wanted(), 0, false));
-talk.begin(tell);
-house.begin();
-shelf.begin(show);
-show(wanted(), 0, false);
+connection.on("mark", () => {
+  if (sought) entries.find(sought);
+  sought = "";
+});
+entries.listen();
+sending.listen();
+speaking.begin();
+/** What the modules may ask of the page. */
+const page = { show, tell, openPanel: drawer.openPanel };
+toastRegion();
+for (const part of [drawer, side, head, composer, asks, notify]) part.begin(page);
+show(wanted().chat, wanted().entry, false);
+addEventListener("popstate", () => show(wanted().chat, wanted().entry, false));
