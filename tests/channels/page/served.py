@@ -15,9 +15,10 @@ from typing import Any, TypeVar
 
 import trio
 
+from rumi.agent.prompts.message_entries import without_note
 from rumi.app.app import App, open_app
 from rumi.channels.page import PageChannel, open_entrance
-from rumi.channels.page.browser_view import BrowserView
+from rumi.channels.page.socket import SocketView
 from rumi.channels.page.transcript import Transcript
 from rumi.platform.config.cascade import Loaded, load_settings
 from rumi.platform.home import Home
@@ -30,13 +31,19 @@ from tests.fakes.groq_server import KEY, serve_groq
 
 T = TypeVar("T")
 
+
+def script(name: str) -> str:
+    """An expression for the address of one of the page's modules, which have the version's folder."""
+    return f"new URL('{name}', document.querySelector('script[type=module]').src).href"
+
+
 ELSEWHERE = "https://elsewhere.test/secret?x=1"
 
 
 def obeys(body: Body) -> Behaviour:
     """`grow WORD` says it forty times, slowly; `read URL` reads the page and then opens an address that
     nobody gave; `shows` answers with Markdown; else as in other tests."""
-    word, _, rest = last_user_text(body).partition(" ")
+    word, _, rest = without_note(last_user_text(body)).partition(" ")
     results = answered_calls(body)
     if word == "grow":
         return Answer(f"{rest} " * 40, pieces=8, pause_s=0.1)
@@ -74,6 +81,7 @@ class Served:
         *,
         model: Callable[[Body], Behaviour] = obeys,
         where: str = "127.0.0.1:0",
+        public: str = "",
         **env: str,
     ) -> None:
         self.folder = folder
@@ -84,6 +92,7 @@ class Served:
         self._engine = engine
         self._model = model
         self._where = where
+        self._public = public
         self._env = env
         self._ready = threading.Event()
         self._failed: BaseException | None = None
@@ -137,6 +146,7 @@ class Served:
                     self.said.append,
                     home.run / "page-sessions.json",
                     ask_browsers=loaded.settings.language == "auto",
+                    public=self._public,
                 )
             )
             self.page = PageChannel(entrance)
@@ -189,7 +199,7 @@ class Served:
 
         page.stirred = Broken()
         # The server looks only while somebody has the page open.
-        self.do(page.enter, BrowserView(page.board, Transcript(), lambda: True, page.offload))
+        self.do(page.enter, SocketView(page.board, Transcript(), lambda: True, page.offload))
 
     def restarts(self, id: str) -> int:
         """Of that child of the root's, and of those below it."""

@@ -1,17 +1,17 @@
-"""Files that come in and go out through the page: over real sockets, and in Chromium."""
+"""Files that come in and go out through the page, over real sockets."""
 
 import base64
 import os
-import re
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
+import pypdfium2
 import pytest
-from playwright.sync_api import Browser, Page, expect
 
 from rumi.store.journal.inbox import load_chat
 from rumi.store.journal.records import ChatRecord
+from rumi.store.journal.transcript import read_transcript
 from tests.channels.page.served import Served
 from tests.web.readers import files
 
@@ -205,100 +205,96 @@ def test_files_of_other_owners_and_from_other_sites_are_refused(served: Served, 
         assert stranger.get("/files/download", params={"chat": "cli", "path": "x"}).status_code == 403
 
 
-@pytest.fixture
-def page(browser: Browser, served: Served) -> Iterator[Page]:
-    context = browser.new_context(viewport={"width": 1280, "height": 800}, accept_downloads=True)
-    page = context.new_page()
-    page.goto(served.new_link())
-    page.goto(f"{served.url}/?chat=browsed")
-    expect(page.locator("#connection")).to_have_text("live")
-    yield page
-    context.close()
-
-
-@pytest.mark.long
-@pytest.mark.browser
-def test_a_person_attaches_sees_and_downloads_files(page: Page, tmp_path: Path) -> None:
-    (tmp_path / "dot.png").write_bytes(PNG)
-    (tmp_path / "notes.txt").write_text("remember the milk")
-    page.set_input_files("#attached", [tmp_path / "dot.png", tmp_path / "notes.txt"])
-    expect(page.locator("#chosen li")).to_have_count(2)
-    expect(page.locator("#chosen")).to_contain_text("17 B")
-    page.fill("#message", "say got them")
-    page.press("#message", "Enter")
-    expect(page.locator("#chosen li")).to_have_count(0)
-    expect(page.locator(".entry.answer.done").last).to_contain_text("got them")
-    for _ in range(2):  # as it is sent, and as the history has it
-        mine = page.locator("#log .file")
-        expect(mine).to_have_count(2)
-        mine.first.locator("summary").click()
-        picture = mine.first.locator("img")
-        expect(picture).to_be_visible()
-        assert picture.evaluate("each => each.decode().then(() => each.naturalWidth)") == 1
-        page.reload()
-    with page.expect_download() as downloaded:
-        page.locator("#log .file a", has_text="notes.txt").click()
-    assert downloaded.value.suggested_filename == "notes.txt"
-    assert Path(downloaded.value.path()).read_text() == "remember the milk"
-    page.click("#open-files")
-    expect(page.locator("#files-list li")).to_have_count(2)
-    expect(page.locator("#files-list")).to_contain_text(re.compile("dot.png.*notes.txt", re.DOTALL))
-
-
-@pytest.mark.browser
-def test_a_file_that_is_refused_says_why_and_a_removed_one_is_not_sent(
-    page: Page, served: Served, tmp_path: Path
+def test_previews_show_texts_tables_and_pages_and_nothing_beyond_their_limits(
+    client: httpx.Client, workspace: Path
 ) -> None:
-    (tmp_path / "big.bin").write_bytes(bytes(300_000))
-    served.page.uploads.max_bytes = 100_000
-    try:
-        page.set_input_files("#attached", [tmp_path / "big.bin"])
-        expect(page.locator("#notice")).to_contain_text("big.bin was not uploaded")
-    finally:
-        served.page.uploads.max_bytes = 50_000_000
-    expect(page.locator("#chosen li")).to_have_count(0)
-    (tmp_path / "small.txt").write_text("x")
-    page.set_input_files("#attached", [tmp_path / "small.txt"])
-    expect(page.locator("#chosen")).to_contain_text("1 B")
-    page.get_by_role("button", name="Remove small.txt").click()
-    page.fill("#message", "say without")
-    page.press("#message", "Enter")
-    expect(page.locator(".entry.you").last).to_have_text("say without")
+    folder = workspace / "shown"
+    (folder / "sub").mkdir(parents=True)
+    document = pypdfium2.PdfDocument.new()
+    for size in ((300, 400), (400, 300)):
+        document.new_page(*size)
+    document.save(folder / "two.pdf")
+    (folder / "long.txt").write_text("line\n" * 100_000)
+    (folder / "a.csv").write_text('name;sum\n"a;b";1\n' + "x;2\n" * 600)
+    (folder / "a.json").write_text('{"a":[1]}')
+    (folder / "a.bin").write_bytes(bytes(range(256)))
+    (folder / "a.png").write_bytes(PNG)
+    (folder / "link.txt").symlink_to("long.txt")
+
+    def preview(path: str) -> dict[str, Any]:
+        found: dict[str, Any] = client.get("/files/preview", params={"chat": "shown", "path": path}).json()
+        return found
+
+    long = preview("long.txt")
+    assert (long["kind"], long["size"], long["cut"], len(long["text"])) == ("text", 500_000, True, 200_000)
+    table = preview("a.csv")
+    assert (table["rows"][1], len(table["rows"]), table["cut"]) == (["a;b", "1"], 500, True)
+    assert preview("a.json")["text"] == '{\n  "a": [\n    1\n  ]\n}'
+    assert [preview(name)["kind"] for name in ("a.bin", "a.png", "two.pdf")] == ["other", "picture", "pdf"]
+    assert "symbolic link" in preview("link.txt")["error"]
+
+    def page_of(path: str, page: str) -> httpx.Response:
+        return client.get("/files/page", params={"chat": "shown", "path": path, "page": page})
+
+    second = page_of("two.pdf", "2")
+    assert (second.headers["x-pages"], second.headers["content-type"]) == ("2", "image/jpeg")
+    assert "sandbox" in second.headers["content-security-policy"]
+    assert page_of("two.pdf", "3").status_code == page_of("a.png", "1").status_code == 409
+    assert page_of("two.pdf", "-1").status_code == 400
+    offered = client.get("/files/offers", params={"chat": "shown", "line": "see @a."}).json()["offers"]
+    assert [offer["text"] for offer in offered] == ["@a.bin", "@a.csv", "@a.json", "@a.png"]
 
 
-DRAWING = """<svg xmlns="http://www.w3.org/2000/svg" width="90" height="40">
-<script>document.title = "run"; fetch("/chats")</script><rect width="90" height="40" fill="red"/></svg>"""
+def test_a_file_is_deleted_by_its_own_name_only(client: httpx.Client, workspace: Path) -> None:
+    folder = workspace / "deleted"
+    (folder / "sub").mkdir(parents=True)
+    outside = workspace / "outside.txt"
+    outside.write_text("stays")
+    (folder / "sub" / "a.txt").write_text("goes")
+    (folder / "link.txt").symlink_to(outside)
+    (folder / "way").symlink_to(workspace)
 
+    def delete(path: str) -> int:
+        return client.post("/files/delete", json={"chat": "deleted", "path": path}).status_code
 
-@pytest.mark.long
-@pytest.mark.browser
-def test_a_pasted_picture_has_a_preview_and_a_shown_chart_stands_in_the_answer(
-    page: Page, workspace: Path
-) -> None:
-    page.evaluate(
-        """([name, data]) => {
-            const bytes = Uint8Array.from(atob(data), (each) => each.charCodeAt(0));
-            const pasted = new DataTransfer();
-            pasted.items.add(new File([bytes], name, { type: "image/png" }));
-            const event = new ClipboardEvent("paste", { clipboardData: pasted, bubbles: true });
-            document.getElementById("message").dispatchEvent(event);
-        }""",
-        ["shot.png", base64.b64encode(PNG).decode()],
+    refused = (
+        "../outside.txt",
+        "link.txt",
+        "way/outside.txt",
+        "sub",
+        "sub/..",
+        ".",
+        "none",
+        "a\0b",
+        str(outside),
     )
-    preview = page.get_by_alt_text("Preview of shot.png")
-    expect(preview).to_be_visible()
-    assert preview.evaluate("each => each.decode().then(() => each.naturalWidth)") == 1
-    (workspace / "browsed" / "chart.svg").write_text(DRAWING)
-    page.fill("#message", "send chart.svg")
-    page.press("#message", "Enter")
-    expect(page.locator("#chosen li")).to_have_count(0)
-    expect(page.locator(".entry.answer.done").last).to_contain_text("sent chart.svg")
-    chart = page.locator(".tool .file img[alt='chart.svg']")
-    expect(chart).to_be_visible()
-    assert chart.evaluate("each => each.decode().then(() => each.naturalWidth)") == 90
-    title = page.title()
-    other = page.context.new_page()
-    other.goto(page.url.split("?")[0] + "files/picture?chat=browsed&path=chart.svg")
-    other.wait_for_timeout(200)
-    assert "run" not in (page.title(), other.title())
-    assert page.title() == title
+    assert {path: delete(path) for path in refused} == dict.fromkeys(refused, 409)
+    assert delete("") == 400
+    assert outside.read_text() == "stays"
+    assert delete("sub/a.txt") == 204
+    assert not (folder / "sub" / "a.txt").exists()
+    stranger = client.post("/files/delete", json={"chat": "tg-1001", "path": "x"})
+    assert stranger.status_code == 404
+
+
+def test_what_a_message_mentions_goes_with_it_and_its_length_is_bounded(
+    client: httpx.Client, served: Served, workspace: Path
+) -> None:
+    (workspace / "mentioned" / "sub").mkdir(parents=True)
+    (workspace / "mentioned" / "notes.txt").write_text("milk")
+    fields = {"chat": "mentioned", "nonce": 41}
+    missing = client.post("/chat/send", json={**fields, "text": "say @note.txt"})
+    assert (missing.status_code, missing.json()["unclear"]) == (409, True)
+    assert missing.json()["error"] == "The file @note.txt does not exist. Did you mean @notes.txt?"
+    sent = client.post("/chat/send", json={**fields, "text": "say @notes.txt and @sub"})
+    again = client.post("/chat/send", json={**fields, "text": "say @notes.txt and @sub"})
+    assert sent.json() == again.json()
+    (message,) = served.run(served.app.services.journal.ask, read_transcript("mentioned", limit=5))
+    assert [(one.kind, one.reference) for one in message.attachments] == [
+        ("file", "notes.txt"),
+        ("words", ""),
+    ]
+    long = {"chat": "mentioned", "text": "é" * 30_001}
+    refused = client.post("/chat/send", json=long)
+    assert (refused.status_code, "30,000" in refused.json()["error"]) == (413, True)
+    assert client.post("/chat/send", json={**long, "text": "say " + "é" * 29_996}).status_code == 200

@@ -1,6 +1,7 @@
 """Who may ask the page for what: over real sockets."""
 
 import contextlib
+import html
 import json
 import re
 import socket
@@ -14,14 +15,17 @@ from typing import Any
 import httpx
 import pytest
 
+import rumi.channels.page
+from rumi.channels.counters import TOOLS
 from rumi.channels.http.address import STUCK_MS, BoundSocket, listen
 from rumi.channels.http.server import MOST_CONNECTIONS
-from rumi.channels.page.login import LINK_S, MOST_SESSIONS, SESSION_S, Door
+from rumi.channels.page.login import LINK_S, Door, LoginLink
+from rumi.channels.page.sessions import BACK_S, MOST_SESSIONS, SESSION_S
 from rumi.channels.page.state import MOST_TALKS
-from rumi.channels.page.view import TOOLS
 from rumi.chats.context import ChatView
 from rumi.errors import UsageError
 from tests.channels.page.served import Served
+from tests.channels.page.windows import Window
 from tests.fakes.groq_replies import Answer, Behaviour, Body, answered_calls, last_user_text
 from tests.openmetrics import openmetrics
 
@@ -44,7 +48,7 @@ def test_a_link_is_used_once_and_not_by_looking_at_it(served: Served, stranger: 
     assert "httponly" in cookie
     assert "samesite=strict" in cookie
     assert "path=/" in cookie
-    assert "max-age=43200" in cookie
+    assert "max-age=34560000" in cookie
     secret = came.headers["set-cookie"].partition("=")[2].partition(";")[0]
     assert len(secret) == 43  # 256 bits
     assert stranger.get("/").status_code == 200
@@ -63,7 +67,7 @@ def test_a_link_on_another_sites_page_leads_in_too(served: Served, stranger: htt
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/events", "/chat/send", "/nothing", "/metrics/", "/static", "//healthz"]
+    "path", ["/", "/socket", "/chat/send", "/nothing", "/metrics/", "/static", "//healthz"]
 )
 def test_without_a_session_there_is_nothing(stranger: httpx.Client, served: Served, path: str) -> None:
     for method in ("GET", "HEAD", "POST", "OPTIONS"):
@@ -73,7 +77,7 @@ def test_without_a_session_there_is_nothing(stranger: httpx.Client, served: Serv
     assert stranger.get(path).status_code == 403
 
 
-@pytest.mark.parametrize("path", ["/", "/events", "/healthz", "/metrics", "/login", "/static/page.js"])
+@pytest.mark.parametrize("path", ["/", "/socket", "/healthz", "/metrics", "/login", "/static/page.js"])
 @pytest.mark.parametrize(
     "host",
     [
@@ -128,7 +132,7 @@ def test_what_changes_something_needs_an_origin_and_json(client: httpx.Client) -
 @pytest.mark.parametrize(
     ("body", "status"),
     [(b"{", 400), (b"[]", 400), (b"{}", 400), (b'{"text": " "}', 400), (b'{"text": 1}', 400),
-     (b"[" * 50_000, 400), (b'{"text": "' + b"x" * 200_000 + b'"}', 413)],
+     (b"[" * 50_000, 400), (b'{"text": "' + b"x" * 300_000 + b'"}', 413)],
 )  # fmt: skip
 def test_nonsense_is_refused(client: httpx.Client, body: bytes, status: int) -> None:
     answer = client.post("/chat/send", content=body, headers={"Content-Type": "application/json"})
@@ -142,7 +146,7 @@ def test_every_answer_forbids_what_a_page_does_not_need(client: httpx.Client) ->
         assert headers["content-security-policy"].startswith("default-src 'none'; script-src 'self';"), path
         assert "unsafe" not in headers["content-security-policy"]
         assert headers["x-content-type-options"] == "nosniff"
-        assert headers["cache-control"] == "no-store"
+        assert headers["cache-control"] == ("no-cache" if path == "/static/page.js" else "no-store")
         assert "server" not in headers
         assert "access-control-allow-origin" not in headers
 
@@ -150,9 +154,9 @@ def test_every_answer_forbids_what_a_page_does_not_need(client: httpx.Client) ->
 def test_the_pages_own_files_hold_no_inline_code_and_lead_nowhere_else(client: httpx.Client) -> None:
     page = client.get("/").text
     assert "<style" not in page
-    assert re.findall(r"<script(?! type=\"module\" src=\"/static/)", page) == []
+    assert re.findall(r"<script(?!(?: type=\"module\")? src=\"/static/)", page) == []
     assert re.findall(r"<[^>]*\s(?:on\w+|style)\s*=", page) == []
-    assert "://" not in page
+    assert re.findall(r"(?:src|href|action)=\"(?!/static/|/manifest|#)", page) == []
     assert client.get("/static/..%2fpage.py").status_code == 404
     assert client.get("/static/index.html").status_code == 404  # a template, no file
 
@@ -161,7 +165,7 @@ def test_a_websocket_of_another_site_is_refused(served: Served) -> None:
     url = httpx.URL(served.url)
     with socket.create_connection((url.host, url.port or 80), 5) as connection:
         connection.sendall(
-            f"GET /events HTTP/1.1\r\nHost: {url.host}:{url.port}\r\nUpgrade: websocket\r\n"
+            f"GET /socket HTTP/1.1\r\nHost: {url.host}:{url.port}\r\nUpgrade: websocket\r\n"
             "Connection: Upgrade\r\n"
             "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n".encode()
         )
@@ -169,7 +173,8 @@ def test_a_websocket_of_another_site_is_refused(served: Served) -> None:
 
 
 def said(served: Served) -> str:
-    return "\n".join(entry.growing for entry in served.page.talks["cli"].transcript.entries.values())
+    entries = served.page.talks["cli"].transcript.entries.values()
+    return "\n".join(part.raw for entry in entries for part in entry.parts)
 
 
 def test_the_page_speaks_the_browsers_language_where_none_is_set(tmp_path: Path) -> None:
@@ -178,16 +183,16 @@ def test_the_page_speaks_the_browsers_language_where_none_is_set(tmp_path: Path)
         with httpx.Client(base_url=served.url, headers={"Origin": served.url, **argentina}) as client:
             assert '<html lang="es-AR">' in client.get("/").text
             assert client.get(served.new_link()).status_code == 303
-            assert "Mandar</button>" in client.get("/").text
+            assert html.escape('"send": "Mandar"') in client.get("/").text
             client.post("/chat/send", json={"chat": "cli", "text": "/stop"})
             served.until(lambda: "No hay ninguna operación en curso." in said(served))
             client.headers["Accept-Language"] = "pt-BR, en;q=0.5"
             assert '<html lang="pt">' in (page := client.get("/").text)
-            assert "Enviar</button>" in page
+            assert html.escape('"send": "Enviar"') in page
             client.post("/chat/send", json={"chat": "cli", "text": "/stop"})
             served.until(lambda: "Nada está em andamento." in said(served))
             client.headers["Accept-Language"] = "fr, en;q=0.5, es;q=0.1"
-            assert "Send</button>" in client.get("/").text
+            assert html.escape('"send": "Send"') in client.get("/").text
     with Served(tmp_path / "home", RUMI_LANGUAGE="en") as served:
         assert '<html lang="en">' in httpx.get(served.url, headers=argentina).text
 
@@ -208,6 +213,8 @@ def test_health_and_metrics_need_no_login_here_and_name_nobody(
     assert values['rumi_actors{state="running"}'] > 10
     assert values["rumi_page_windows"] == 0
 
+
+STATIC = Path(rumi.channels.page.__file__).parent / "static"
 
 BROKEN = (
     "GET / HTTP/1.1\r\n{host}Upgrade: h2c\r\nHTTP2-Settings: AAAA\r\nConnection: upgrade\r\n\r\n",
@@ -230,7 +237,7 @@ def test_what_breaks_a_connection_breaks_no_other(served: Served, stranger: http
                 connection.settimeout(0.1)
                 with contextlib.suppress(OSError):
                     connection.recv(1000)
-        assert open_before.read().endswith(b"show(wanted(), 0, false);\n")
+        assert open_before.read() == (STATIC / "page.js").read_bytes()
     assert stranger.get("/healthz").text == "ok\n"
     assert served.do(served.restarts, "page") == restarts
 
@@ -240,9 +247,8 @@ def test_connections_are_bounded_and_slow_ones_keep_no_visitor_out(
 ) -> None:
     host, port = served.url.removeprefix("http://").split(":")
     with contextlib.ExitStack() as stack:
-        events = stack.enter_context(client.stream("GET", "/events"))
-        lines = events.iter_lines()
-        assert next(lines) == "retry: 1000"
+        window = stack.enter_context(Window(client))
+        window.until("begin")
         slow = [stack.enter_context(socket.create_connection((host, int(port)), 5)) for _ in range(180)]
         for connection in slow:
             with contextlib.suppress(OSError):
@@ -253,8 +259,8 @@ def test_connections_are_bounded_and_slow_ones_keep_no_visitor_out(
         for _ in range(20):
             assert httpx.get(f"{served.url}/healthz").text == "ok\n"
         assert client.post("/chat/send", json={"chat": "cli", "text": "say still here"}).status_code == 200
-        while "still here" not in next(lines):
-            pass
+        while not any("still here" in json.dumps(entry) for entry in window.entries.values()):
+            next(iter(window))
     assert len(slow) > MOST_CONNECTIONS
 
 
@@ -270,10 +276,10 @@ def test_a_page_that_crashes_comes_back_with_its_sessions_and_takes_nobody_with_
 
 
 def test_a_session_ends_when_its_person_logs_out(client: httpx.Client) -> None:
-    with client.stream("GET", "/events") as events:
+    with Window(client) as window:
+        window.until("begin")
         assert client.post("/logout", json={}).status_code == 204
-        told = "".join(events.iter_text())
-    assert told.endswith("event: over\ndata: {}\n\n")
+        assert list(window)[-1] == {"type": "over"}
     assert client.get("/").status_code == 403
 
 
@@ -287,21 +293,21 @@ def test_a_browser_that_reads_nothing_delays_neither_others_nor_the_end(tmp_path
             slow = socket.socket()
             slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             slow.connect(("127.0.0.1", client.base_url.port or 80))
-            slow.sendall(f"GET /events HTTP/1.1\r\nHost: {client.base_url.netloc.decode()}\r\n"
-                         f"Cookie: {'='.join(cookie)}\r\n\r\n".encode())  # fmt: skip
+            slow.sendall(f"GET /socket HTTP/1.1\r\nHost: {client.base_url.netloc.decode()}\r\n"
+                         f"Origin: {served.url}\r\nCookie: {'='.join(cookie)}\r\nUpgrade: websocket\r\n"
+                         "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+                         "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n".encode())  # fmt: skip
+            # Its first message: {"type":"resume"}, masked with zeros.
+            slow.sendall(b"\x81\x91\0\0\0\0" + b'{"type":"resume"}')
             served.until(lambda: page.windows)
-            with client.stream("GET", "/events") as events:
-                for _ in range(8):  # more than the kernel keeps for one that does not read
-                    client.post("/chat/send", json={"chat": "cli", "text": f"shows {'x' * 90_000}"})
-                    served.until(lambda: not served.app.services.pending.unreplied)
+            with Window(client) as window:
+                for _ in range(25):  # more than the kernel keeps for one that does not read
+                    fields = {"chat": "cli", "text": f"shows {'x' * 29_000}"}
+                    number = client.post("/chat/send", json=fields).json()["number"]
+                    window.until_done(f"t{number}")
                 words = served.do(lambda: len(page.talks["cli"].transcript.entries))
-                assert words == 16
-                told = ""
-                for piece in events.iter_text():
-                    told += piece
-                    if told.count('"state":"done"') >= 8:
-                        break
-            assert served.do(lambda: max(len(window._marks) for window in page.windows)) <= 16
+                assert words == 50
+            assert served.do(lambda: max(len(view._sent) for view in page.windows)) <= 50
         begun.append(time.monotonic())
     slow.close()
     assert time.monotonic() - begun[0] < 3 * STUCK_MS / 1000
@@ -313,7 +319,11 @@ def test_a_browser_that_reads_nothing_delays_neither_others_nor_the_end(tmp_path
 def test_links_and_sessions_have_their_time(tmp_path: Path) -> None:
     now, codes = [0.0], list[str]()
     kept = tmp_path / "sessions"
-    door = Door(codes.append, lambda: now[0], kept, lambda: now[0])
+
+    def announce(link: LoginLink) -> None:
+        codes.append(link.code)
+
+    door = Door(announce, lambda: now[0], kept, lambda: now[0])
     assert door.enter("") is None
     door.offer()
     door.offer()
@@ -332,13 +342,13 @@ def test_links_and_sessions_have_their_time(tmp_path: Path) -> None:
         door.offer()
         sessions.append(door.enter(codes[-1]) or "")
     assert [door.knows(session) for session in sessions] == [False] + [True] * MOST_SESSIONS
-    later = Door(codes.append, lambda: now[0], kept, lambda: now[0])  # another process
+    later = Door(announce, lambda: now[0], kept, lambda: now[0])  # another process
     assert [later.knows(session) for session in sessions] == [False] + [True] * MOST_SESSIONS
     later.leave(sessions[1])
-    now[0] -= 1
+    now[0] -= BACK_S + 1
     assert not later.knows(sessions[2])  # a clock that was set back makes no session longer
-    now[0] += 2
-    last = Door(codes.append, lambda: now[0], kept, lambda: now[0])
+    now[0] += BACK_S + 2
+    last = Door(announce, lambda: now[0], kept, lambda: now[0])
     assert [last.knows(session) for session in sessions[:3]] == [False, False, True]
     assert not any(session in kept.read_text() for session in sessions)
     assert kept.stat().st_mode & 0o777 == 0o600
@@ -400,27 +410,28 @@ def test_words_are_the_same_in_both_languages() -> None:
 @pytest.mark.parametrize("chat", ["tg5", "tg-100_7", "a b", "", "x" * 65, "../cli"])
 def test_a_chat_of_another_owner_is_refused_like_one_that_is_none(client: httpx.Client, chat: str) -> None:
     for answer in (
-        client.get("/events", params={"chat": chat}),
         client.get("/chats/earlier", params={"chat": chat, "before": "5"}),
         client.post("/chat/send", json={"chat": chat, "text": "hi"}),
         client.post("/chat/stop", json={"chat": chat}),
         client.post("/chat/answer", json={"chat": chat, "id": "x", "yes": True}),
         client.post("/chat/seen", json={"chat": chat, "delivery": 1}),
-        client.post("/chats/title", json={"chat": chat, "title": "mine"}),
     ):
         assert answer.status_code == 404
+    renamed = client.post("/call", json={"call": "chats", "do": "rename", "chat": chat, "title": "mine"})
+    assert renamed.json()["ok"] is False
+    with Window(client, chat) as window:
+        assert list(window) == []
 
 
 def test_lists_and_searches_have_no_chats_of_other_owners(served: Served, client: httpx.Client) -> None:
     for chat in ("tg5", "mine"):
         served.say(chat, "say zebra")
         served.until(lambda chat=chat: chat not in served.app.services.pending.unreplied)  # type: ignore[misc]
-    assert {"mine", "cli"} <= (
-        listed := {stored_chat["chat"] for stored_chat in client.get("/chats").json()["chats"]}
-    )
-    assert "tg5" not in listed
-    found = client.get("/chats/found", params={"words": "Zebra"}).json()["found"]
-    assert {stored_chat["chat"] for stored_chat in found} == {"mine"}
+    listed = client.post("/call", json={"call": "chats", "do": "list"}).json()["result"]
+    assert "mine" in (chats := {chat["chat"] for chat in listed})
+    assert "tg5" not in chats
+    found = client.post("/call", json={"call": "chats", "do": "search", "words": "Zebra"}).json()["result"]
+    assert {entry["chat"] for entry in found["entries"]} == {"mine"}
 
 
 def test_of_turns_of_other_owners_the_board_shows_that_they_run_and_no_words(served: Served) -> None:
