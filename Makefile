@@ -10,9 +10,9 @@ READY  := $(VENV)/.ready
 export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: chat test histories check format lint types imports docs docs-check texts pictures bench bench-actors bench-questions bench-stop \
+.PHONY: chat test histories check format lint types scripts imports docs docs-check texts pictures bench bench-actors bench-questions bench-stop \
         bench-turn bench-pieces bench-idle bench-start bench-skills bench-status bench-command bench-folder bench-reading \
-        bench-stop-telegram bench-stop-research bench-stop-cluster bench-tasks bench-schedules bench-cost bench-crowd bench-agent bench-recall bench-million bench-cluster chaos chaos-cluster soak lock clean simulate seeds
+        bench-stop-telegram bench-stop-research bench-stop-cluster bench-tasks bench-schedules bench-cost bench-crowd bench-page bench-agent bench-recall bench-million bench-cluster chaos chaos-cluster soak lock clean simulate seeds
 
 # With files of its own: a newcomer's first notes do not belong into the clone.
 chat: $(READY)
@@ -48,8 +48,8 @@ histories: $(READY)
 	SIMULATIONS=200 $(BIN)/pytest tests/simulation/test_histories.py \
 	    tests/simulation/cluster/test_cluster_histories.py -k whatever_happens
 
-# The one command before a commit: format, lint, types, imports, documents, the long simulation, tests.
-check: format lint types imports docs-check histories test
+# The one command before a commit: format, lint, types, the page's scripts, imports, documents, the long simulation, tests.
+check: format lint types scripts imports docs-check histories test
 
 format: $(READY)
 	$(BIN)/ruff format --check .
@@ -59,6 +59,11 @@ lint: $(READY)
 
 types: $(READY)
 	$(BIN)/mypy
+
+# The types of the page's scripts. TypeScript only checks; nothing of it is shipped.
+scripts:
+	@command -v tsc >/dev/null || { echo "✗ tsc is missing. Install TypeScript (Debian, Ubuntu: sudo apt install node-typescript)." >&2; exit 1; }
+	tsc --project tests/channels/page/scripts
 
 imports: $(READY)
 	$(BIN)/lint-imports --no-cache
@@ -83,7 +88,7 @@ docs-check: $(READY)
 pictures: $(READY)
 	$(BIN)/python -m docs.making.pictures
 
-bench: bench-actors bench-stop bench-stop-telegram bench-stop-research bench-stop-cluster bench-tasks bench-schedules bench-status bench-turn bench-pieces bench-idle bench-start bench-skills bench-command bench-folder bench-reading bench-cost bench-crowd bench-agent bench-recall bench-questions
+bench: bench-actors bench-stop bench-stop-telegram bench-stop-research bench-stop-cluster bench-tasks bench-schedules bench-status bench-turn bench-pieces bench-idle bench-start bench-skills bench-command bench-folder bench-reading bench-cost bench-crowd bench-page bench-agent bench-recall bench-questions
 
 # triotp asks for an old trio; it runs on ours, so it comes without what it asks for.
 bench-actors: $(READY)
@@ -181,6 +186,10 @@ bench-cost: $(READY)
 # Up to 1,000 turns at once: how long they take, /stop meanwhile, and a server that refuses what is too much.
 bench-crowd: $(READY)
 	$(BIN)/python -m bench.crowd
+
+# The page in Chromium: bytes of what streams, times to the screen, memory, the first load, a server that hangs.
+bench-page: $(READY)
+	$(BIN)/python -m bench.page
 
 # The agent without a language model: 60 tasks with a scripted model, planted faults, models that misbehave,
 # command lines.
