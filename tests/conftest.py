@@ -155,6 +155,12 @@ def why_no_browser() -> str:
     return "" if shutil.which("chromium") else "there is no chromium; on Debian: apt-get install chromium"
 
 
+@cache
+def why_no_node() -> str:
+    """Empty where there is a Node.js, otherwise the reason."""
+    return "" if shutil.which("node") else "there is no node; on Debian: apt-get install nodejs"
+
+
 @pytest.fixture(scope="session")
 def docker_image(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[str]:
     """An image of this run's own, so that no test needs a registry or touches a person's image.
@@ -218,7 +224,12 @@ def bounded() -> frozenset[str]:
     return Cgroups("tests").bounded
 
 
-_NEEDS = (("docker", why_no_docker), ("bubblewrap", why_no_bubblewrap), ("browser", why_no_browser))
+_NEEDS = (
+    ("docker", why_no_docker),
+    ("bubblewrap", why_no_bubblewrap),
+    ("browser", why_no_browser),
+    ("node", why_no_node),
+)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

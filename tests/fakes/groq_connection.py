@@ -49,6 +49,8 @@ class Server(Protocol):
 
     def next_id(self) -> str: ...
 
+    def spoke(self, request: Recorded) -> None: ...
+
     @property
     def cuts_kept(self) -> Literal["no", "close", "reset"]: ...
 
@@ -124,6 +126,7 @@ class Connection:
         groq = request.path.startswith("/openai")
         usage = groq or bool((request.body.get("stream_options") or {}).get("include_usage"))
         chunks = reply_chunks(answer, self._server.next_id(), request.body["model"], groq=groq, usage=usage)
+        silent = True
         for number, chunk in enumerate(chunks):
             if answer.cut_after == number:
                 await self._stream.aclose()
@@ -132,6 +135,9 @@ class Connection:
                 await self._until_client_leaves()
             if answer.pause_s:
                 await self._pause(answer.pause_s)
+            if silent and any(choice["delta"].get("content") for choice in chunk["choices"]):
+                silent = False
+                self._server.spoke(request)
             await self._data(b"data: " + json.dumps(chunk).encode() + b"\n\n")
         await self._data(b"data: [DONE]\n\n")
         await self._send(h11.EndOfMessage())

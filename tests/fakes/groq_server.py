@@ -9,6 +9,7 @@ It answers `/openai/v1/chat/completions` (Groq) and `/v1/chat/completions` (the 
 import argparse
 import json
 import signal
+import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -67,7 +68,8 @@ KEY = "gsk_test_0123456789abcdefghijklmnopqrstuvwxyz"
 
 class GroqServer:
     """`requests` is what came so far, `open` the number of connections, `connections` how many there were,
-    `left` how many clients went away early. `audio` is for recordings what `script` is for chats. `plan` is
+    `left` how many clients went away early. `spoken` has each request whose answer has begun with words, and
+    the wall clock's time of its first words. `audio` is for recordings what `script` is for chats. `plan` is
     what the key's organisation may use; `cuts_kept`, how it ends connections that it was to keep."""
 
     def __init__(
@@ -85,6 +87,7 @@ class GroqServer:
         self.key = key
         self.models = None if models is None else frozenset(models)
         self.requests: list[Recorded] = []
+        self.spoken: list[tuple[Recorded, float]] = []
         self.open = 0
         self.left = 0
         self.connections = 0
@@ -138,6 +141,9 @@ class GroqServer:
     def record(self, request: Recorded) -> None:
         self.requests.append(request)
         self._signal()
+
+    def spoke(self, request: Recorded) -> None:
+        self.spoken.append((request, time.time()))
 
     def _signal(self) -> None:
         self._changed.set()
