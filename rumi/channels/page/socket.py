@@ -114,11 +114,11 @@ class SocketView:
         self._held = {entry.id for entry in entries[:kept] if max(entry.messages, default=0) < first}
 
     def unrendered(self) -> list[Part]:
-        """Return the parts that will be sent and are not rendered yet."""
+        """Return the parts that will be sent and are not rendered yet. What people wrote is shown as it is."""
         return [
             part
             for entry in self.transcript.since(self._mark)
-            if entry.id not in self._held
+            if entry.id not in self._held and entry.kind != "you"
             for part in entry.parts
             if part.kind == "text" and part.blocks is None
         ]
@@ -274,5 +274,6 @@ def _compact(value: object) -> str:
 def shapes(entries: list[TranscriptEntry]) -> list[Mapping[str, Any]]:
     """Return entries with their Markdown rendered, in the order in which they are shown. Blocking."""
     for entry in entries:
-        _render(entry.parts)
+        if entry.kind != "you":
+            _render(entry.parts)
     return [entry.shape() for entry in sorted(entries, key=lambda entry: entry.at)]

@@ -360,3 +360,12 @@ def test_of_long_texts_a_window_gets_the_end_first() -> None:
     assert sent == begin["ids"]
     transcript.stored([stored(1, "gone", Message("assistant", long), reply=long)])
     assert [message["entry"]["id"] for message in told(view) if message["type"] == "entry"] == ["m1"]
+
+
+def test_what_a_person_wrote_is_sent_once_and_not_rendered() -> None:
+    transcript = Transcript()
+    transcript.said(1, "# Look\n\nat *this*", 1.0)
+    view = view_of(transcript)
+    assert view.unrendered() == []
+    (entry, _) = told(view)
+    assert entry["entry"]["parts"] == [{"n": 0, "kind": "text", "raw": "# Look\n\nat *this*"}]
