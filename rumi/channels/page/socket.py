@@ -114,7 +114,7 @@ class SocketView:
         self._held = {entry.id for entry in entries[:kept] if max(entry.messages, default=0) < first}
 
     def unrendered(self) -> list[Part]:
-        """Return the parts that will be sent and are not rendered yet. What people wrote is shown as it is."""
+        """Return the parts to be sent that are not rendered yet. What people wrote is shown as it is."""
         return [
             part
             for entry in self.transcript.since(self._mark)
