@@ -115,6 +115,10 @@ class Mentions:
     missing: tuple[tuple[str, str], ...] = ()
 
 
+_DROP_BEGINS: Final = ("/", "'", '"', "file:")
+"""How a text begins that a terminal types when files are dropped on it."""
+
+
 def mentioned(text: str, place: FilePlace = HERE) -> Mentions:
     """Return the names that a text mentions as `@name`, `@"a name"` or `@a\\ name`.
 
@@ -143,17 +147,18 @@ def mentioned(text: str, place: FilePlace = HERE) -> Mentions:
     return Mentions(tuple(names), tuple(missing.items()))
 
 
+def names_nothing(text: str) -> bool:
+    """Return True if a text names no file, whatever files there are: then nothing has to be looked up."""
+    return "@" not in text and not text.strip().startswith(_DROP_BEGINS)
+
+
 def dropped(text: str) -> tuple[str, ...]:
     """Return the paths of a drop: a text of nothing but whole paths of existing files, and folders.
 
     Terminals type them quoted, with escaped blanks, or as `file://` URLs. Other texts have none.
     """
     words = text.strip()
-    if (
-        not words
-        or len(words) > MOST_DROPPED * MOST_NAME_CHARS
-        or not words.startswith(("/", "'", '"', "file:"))
-    ):
+    if not words or len(words) > MOST_DROPPED * MOST_NAME_CHARS or not words.startswith(_DROP_BEGINS):
         return ()
     found = [path for path in (_local(words),) if path and os.path.isabs(path) and HERE.kind(path)]
     if not found:  # not one path with plain blanks in its name

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from rumi.channels.mentions import HERE, Mentions, dropped, expanded, mentioned, missing_lines, names_of
+from rumi.channels.mentions import (
+    HERE,
+    Mentions,
+    dropped,
+    expanded,
+    mentioned,
+    missing_lines,
+    names_nothing,
+    names_of,
+)
 from rumi.channels.terminal.options import FileLimits
 from rumi.channels.terminal.words import Reader, command_of
 from rumi.chats.commands import parse_chat_command
@@ -33,6 +42,9 @@ async def named_in(text: str) -> Mentions:
 
     Names that look like missing files come with the name of a similar one.
     """
+    if names_nothing(text):
+        await trio.lowlevel.checkpoint()
+        return Mentions()
     # Abandoned if cancelled: a look at a network file system may take long.
     return await trio.to_thread.run_sync(_named_in, text, abandon_on_cancel=True)
 
