@@ -457,9 +457,10 @@ def merged(*parts: Summary | HistoryEntry) -> tuple[str, ...]:
     return tuple(dict.fromkeys(link for one in parts for link in one.links))[-MAX_LINKS:]
 
 
-_ENDED = re.compile(
-    r"\n*\[(stopped|interrupted|model_error|budget|crashed): this attempt ended without an answer\]"
-)
+WITHOUT_ANSWER: Final[tuple[Reason, ...]] = ("stopped", "interrupted", "model_error", "budget", "crashed")
+"""Reasons of turns that ended without an answer. Views show their reply below what the turn has said."""
+
+_ENDED = re.compile(rf"\n*\[({'|'.join(WITHOUT_ANSWER)}): this attempt ended without an answer\]")
 
 
 def ending(turn: str, reason: Reason, said: str = "", tainted: bool = False) -> HistoryEntry:

@@ -152,7 +152,7 @@ class McpServers:
 
     @call("mcp.test", rights="all")
     async def test(self, caller: Caller, *, name: str, language: Language = "en") -> object:
-        """Connect to a server anew, list its tools with all changes since they were accepted, and end it.
+        """Connect to a server, list its tools and what changed since they were accepted, then disconnect.
 
         Raises:
             UsageError: There is no such server.
@@ -169,7 +169,7 @@ class McpServers:
         With the `digest` of an answer of `mcp.test`, only what that answer has shown is accepted.
 
         Raises:
-            UsageError: There is no such server, or it describes its tools otherwise than at that test.
+            UsageError: The server does not exist, or its tools have changed since that test.
             McpError: The server cannot be used, or the acceptance cannot be stored.
         """
         caller.check_owner_of_home()

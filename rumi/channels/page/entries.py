@@ -135,6 +135,25 @@ class TranscriptEntry:
         """Return the last part if it is a text."""
         return self.parts[-1] if self.parts and self.parts[-1].kind == "text" else None
 
+    def think(self, call: CallFigures) -> Part | None:
+        """Add the reasoning of a model call to the part that shows it; return the part, None without any."""
+        if not call.thought:
+            return None
+        known = self.parts[0] if self.parts and self.parts[0].n == THOUGHT else None
+        if known is None:
+            known = Part(THOUGHT, {})
+            self.parts.insert(0, known)
+        known.data = thought_part(known.data, call.thought, call.thought_ms)
+        return known
+
+    def list_todo(self, data: dict[str, Any]) -> Part:
+        """Show this todo list, in place of an earlier one of the entry; return its part."""
+        known = next((part for part in self.parts if part.kind == "todo"), None)
+        if known is None:
+            return self.add(data)
+        known.data = data
+        return known
+
     def tools(self, call: str) -> Iterator[Part]:
         """Yield the part that shows a running tool call; nothing if no part shows it."""
         for part in self.parts:

@@ -1,13 +1,10 @@
 """Entries of the page from what the journal has stored. A live transcript builds the same from events."""
 
-import json
 from collections.abc import Iterator
-from typing import Final
 
 from rumi.agent.events import ToolStarted, title_of
 from rumi.agent.todo_list import TODO
 from rumi.channels.page.entries import (
-    THOUGHT,
     Part,
     TranscriptEntry,
     message_of,
@@ -17,20 +14,16 @@ from rumi.channels.page.entries import (
     said_at,
     said_parts,
     text_part,
-    thought_part,
     todo_part,
     tool_part,
     turn_at,
     with_usage,
 )
-from rumi.chats.session import ended
+from rumi.chats.session import WITHOUT_ANSWER, ended
 from rumi.models.model import ToolCall
 from rumi.store.journal.records import StoredReply
 from rumi.store.journal.shown import CallWithin, ShownCall, ShownReply
 from rumi.store.journal.transcript import StoredMessage
-
-WITHOUT_ANSWER: Final = frozenset({"stopped", "interrupted", "model_error", "budget", "crashed"})
-"""Reasons of turns that ended without an answer: their reply comes below what they have said."""
 
 
 def entries_of(message: StoredMessage) -> Iterator[TranscriptEntry]:
@@ -41,15 +34,6 @@ def entries_of(message: StoredMessage) -> Iterator[TranscriptEntry]:
         yield _turn(message)
     elif message.reply is not None:
         yield _reply(message, message.reply)
-
-
-def parsed(arguments: str) -> dict[str, object]:
-    """Return the arguments of a tool call; empty if they are not a JSON object."""
-    try:
-        found = json.loads(arguments)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def close(entry: TranscriptEntry, text: str, reason: str) -> None:
@@ -114,7 +98,7 @@ def _turn(message: StoredMessage) -> TranscriptEntry:
             text, _ = ended(said.content)
             if isinstance(shown, ShownReply) and shown.call is not None:
                 entry.about = with_usage(entry.about, shown.call)
-                _think(entry, shown.call.thought, shown.call.thought_ms)
+                entry.think(shown.call)
             if text:
                 entry.add(text_part(text))
             for call in said.tool_calls:
@@ -148,17 +132,13 @@ def _end(entry: TranscriptEntry, message: StoredMessage) -> None:
 
 
 def _called(entry: TranscriptEntry, call: ToolCall, calls: dict[str, Part]) -> None:
-    arguments = parsed(call.arguments)
+    arguments = call.parsed_arguments
     todo = todo_part(arguments) if call.name == TODO else None
     if todo is None:
         title = title_of(ToolStarted(call, arguments), str)
         calls[call.id] = entry.add(tool_part(call.id, call.name, title))
         return
-    known = next((part for part in entry.parts if part.kind == "todo"), None)
-    if known is None:
-        entry.add(todo)
-    else:
-        known.data = todo
+    entry.list_todo(todo)
 
 
 def _result(entry: TranscriptEntry, part: Part, shown: ShownCall, calls: dict[str, Part]) -> None:
@@ -174,16 +154,6 @@ def _ended(entry: TranscriptEntry, within: CallWithin, calls: dict[str, Part]) -
     if part is None:
         part = calls[within.id] = entry.add(tool_part(within.id, within.name, within.title))
     _result(entry, part, within.call, calls)
-
-
-def _think(entry: TranscriptEntry, text: str, ms: int) -> None:
-    if not text:
-        return
-    known = entry.parts[0] if entry.parts and entry.parts[0].n == THOUGHT else None
-    if known is None:
-        entry.parts.insert(0, Part(THOUGHT, thought_part({}, text, ms)))
-    else:
-        known.data = thought_part(known.data, text, ms)
 
 
 def _note(entry: TranscriptEntry, reply: StoredReply) -> None:

@@ -23,7 +23,6 @@ from rumi.agent.events import (
 )
 from rumi.agent.todo_list import TODO
 from rumi.channels.page.entries import (
-    THOUGHT,
     Part,
     TranscriptEntry,
     command_buttons,
@@ -36,7 +35,6 @@ from rumi.channels.page.entries import (
     said_parts,
     same_part,
     text_part,
-    thought_part,
     todo_part,
     tool_part,
     turn_at,
@@ -280,16 +278,11 @@ class Transcript:
                 self._changed(entry, part)
             case CallFigures() as call:
                 entry.about = with_usage(entry.about, call)
-                self._think(entry, call)
-                self._changed(entry)
+                thought = entry.think(call)
+                self._changed(entry, *([] if thought is None else [thought]))
             case ToolStarted(call, arguments) if call.name == TODO and (data := todo_part(arguments)):
                 self._seal(entry)
-                known = next((part for part in entry.parts if part.kind == "todo"), None)
-                if known is None:
-                    known = entry.add(data)
-                else:
-                    known.data = data
-                self._changed(entry, known)
+                self._changed(entry, entry.list_todo(data))
             case ToolStarted(call) as started:
                 self._seal(entry)
                 part = entry.add(tool_part(call.id, call.name, title_of(started, str)))
@@ -346,17 +339,6 @@ class Transcript:
         if entry.parts and entry.parts[-1].kind == "waiting":
             entry.parts.pop()
             self._changed(entry)
-
-    def _think(self, entry: TranscriptEntry, call: CallFigures) -> None:
-        if not call.thought:
-            return
-        known = entry.parts[0] if entry.parts and entry.parts[0].n == THOUGHT else None
-        if known is None:
-            known = Part(THOUGHT, thought_part({}, call.thought, call.thought_ms))
-            entry.parts.insert(0, known)
-        else:
-            known.data = thought_part(known.data, call.thought, call.thought_ms)
-        self._changed(entry, known)
 
     def _finish(self, entry: TranscriptEntry, reason: str, answer: str, time: float) -> None:
         """End an answer: `answer` is its final text, or what is said of a turn without one."""

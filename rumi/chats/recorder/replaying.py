@@ -234,7 +234,7 @@ class _Tools:
         self.log: list[tuple[str, bool]] = []
         self._results: dict[str, deque[tuple[ToolResult, float]]] = {}
         for recorded_call in turn.calls:
-            key = _key(recorded_call.call.name, _arguments(recorded_call.call.arguments))
+            key = _key(recorded_call.call.name, recorded_call.call.parsed_arguments)
             self._results.setdefault(key, deque()).append((recorded_call.result, recorded_call.took))
         concurrent = turn.head["concurrent"]
         self.all = tuple(_RecordedTool(spec, spec.name in concurrent, self.call) for spec in specs)
@@ -289,14 +289,6 @@ def _spec_now(then: ToolSpec, now: Sequence[ToolSpec]) -> ToolSpec:
         return near.ratio()
 
     return max(now, key=likeness, default=then)
-
-
-def _arguments(text: str) -> Mapping[str, object]:
-    try:
-        found = json.loads(text or "{}")
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _key(name: str, arguments: Mapping[str, object]) -> str:
