@@ -217,6 +217,19 @@ class OnlyReads(Protocol):
 
 
 @runtime_checkable
+class KnowsOutcome(Protocol):
+    """A tool that stores what it does elsewhere: a later process can ask how an interrupted call ended."""
+
+    async def outcome(self, arguments: Mapping[str, object]) -> ToolResult | None:
+        """Return the result of a call of this turn that a restart interrupted; None if nobody can know it.
+
+        Raises:
+            RumiError: The outcome cannot be looked up now; it counts as unknown.
+        """
+        ...
+
+
+@runtime_checkable
 class StreamsOutput(Protocol):
     """A tool that streams the output of its calls: `call_streaming` is used instead of `call`."""
 

@@ -96,6 +96,7 @@ class Toolbox:
     mcp: Callable[[ChatView], tuple[Tool, ...]] = lambda view: ()
     of_channel: Callable[[str], tuple[Tool, ...]] = lambda chat: ()
     of_images: Callable[[ChatView], tuple[Tool, ...]] = lambda view: ()
+    of_services: Callable[[ChatView], tuple[Tool, ...]] = lambda view: ()
 
     def tools_for(self, view: ChatView) -> tuple[Tool, ...]:
         """Return the tools of one chat."""
@@ -114,6 +115,7 @@ class Toolbox:
             SharedListTool(self.journal, chat, view.user, view.turn, view.tainted),
             *self.of_channel(chat),
             *self.of_images(view),
+            *self.of_services(view),
             *self.mcp(view),
         )
         return (

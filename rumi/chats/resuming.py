@@ -1,17 +1,19 @@
 """What becomes of a turn that the end of a process interrupted: it goes on, or its user is asked.
 
 The next process resumes such a turn at its last stored step, if nothing can happen twice. The history shows
-which tool calls have no stored result. Such a call is repeated if it only reads, or if it still waited for a
-person's yes. Any other call may have had its effect, so the turn ends, and its reply names the call. A
-process that ends in order stores a result for the calls that it interrupts. Then the model knows about them,
-and the turn goes on. See docs/decisions/0117-turns-go-on-after-a-restart.md.
+which tool calls have no stored result. A call gets its result if its tool knows how it ended. It is repeated
+if it only reads, or if it still waited for a person's yes. Any other call may have had its effect, so the
+turn ends, and its reply names the call. A process that ends in order stores a result for the calls that it
+interrupts. Then the model knows about them, and the turn goes on. See
+docs/decisions/0117-turns-go-on-after-a-restart.md and 0142-effects-are-reserved.md.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from rumi.agent.tool import Tool, only_reads
+from rumi.agent.tool import KnowsOutcome, Tool, only_reads
 from rumi.agent.tool_set import ToolSet, is_concurrent
+from rumi.errors import RumiError
 from rumi.models.model import Message, ToolCall
 from rumi.platform.untrusted_text import one_line
 from rumi.store.journal.records import BrokenTurn, HistoryEntry
@@ -54,6 +56,28 @@ def may_have_acted(broken: BrokenTurn, tools: Sequence[Tool]) -> ToolCall | None
             return call
         before = beside
     return None
+
+
+async def known_outcomes(broken: BrokenTurn, tools: Sequence[Tool]) -> tuple[Message, ...]:
+    """Return the results of a turn's first open calls, as far as their tools know how the calls ended.
+
+    The results are in the order of the calls, and end before the first call whose outcome is unknown.
+    """
+    known = ToolSet(tools)
+    results: list[Message] = []
+    for call in open_calls(broken.entries):
+        tool = known.named(call.name)
+        waited = asking_mark(broken.entries, call.id) == broken.asking
+        if waited or tool is None or not isinstance(tool, KnowsOutcome):
+            break
+        try:
+            result = await tool.outcome(call.parsed_arguments)
+        except RumiError:
+            break
+        if result is None:
+            break
+        results.append(Message("tool", result.content, tool_call_id=call.id))
+    return tuple(results)
 
 
 def open_calls(entries: Sequence[HistoryEntry]) -> tuple[ToolCall, ...]:

@@ -39,6 +39,7 @@ from rumi.chats.recorder.recorder import recorded
 from rumi.chats.resuming import (
     OLDEST_S,
     in_words,
+    known_outcomes,
     may_have_acted,
     open_calls,
     replies_in,
@@ -295,6 +296,11 @@ class Worker:
         await self._tools.prepare(job)
         tools, withheld = self._tools.of(job)
         broken, said = job.broken, described(job.message)
+        for result in () if broken is None else await known_outcomes(broken, tools):
+            shown = job.shown.of(result)
+            await self._session.append(job.turn, TurnMessage(result, self._session.tainted, shown=shown))
+            assert broken is not None
+            broken = replace(broken, entries=(*broken.entries, HistoryEntry(job.turn, result)))
         repeats = () if broken is None else open_calls(broken.entries)
         if broken is not None and (call := may_have_acted(broken, tools)) is not None:
             job.note = ""  # it does not go on

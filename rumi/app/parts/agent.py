@@ -14,6 +14,7 @@ from rumi.agent.tools.recall import facts_for
 from rumi.app.parts.inputs import TreeInputs
 from rumi.app.parts.models import ModelsPart
 from rumi.app.parts.sandbox import SandboxPart
+from rumi.app.parts.services import add_services
 from rumi.app.parts.store import StorePart
 from rumi.app.settings import mcp_settings_of, prompts_of
 from rumi.app.toolbox import Toolbox
@@ -72,6 +73,7 @@ def add_agent(
         lambda **more: audit.write("mcp_server", chat_id="", **more),
     )
     viewer, threads = sandbox.viewer, Threads()
+    services = add_services(inputs, store, models.people)
 
     async def prepare(chat: str) -> Path:
         """Create a chat's folder, which otherwise its first command creates."""
@@ -103,6 +105,7 @@ def add_agent(
         mcp=lambda view: _mcp_tools(mcp, viewer, view, inputs.models.context_tokens, models.people),
         of_channel=lambda chat: inputs.channel_of(chat).tools_for(chat),
         of_images=lambda view: _image_tools(inputs, store.budgets, viewer, view),
+        of_services=services.tools_for,
     )
     prompts = prompts_of(home)
     # Both policies allow the same programs, so the prompts of all chats begin alike.

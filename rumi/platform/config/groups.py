@@ -27,7 +27,7 @@ class Groups:
             return _DEFAULT
         found: dict[str, object] = {}
         for chat in chats:
-            for key in _keys_of(chat):
+            for key in keys_of(chat):
                 if (section := self.sections.get(key)) is not None:
                     found |= {name: getattr(section, name) for name in section.model_fields_set}
         return _DEFAULT.model_copy(update=found) if found else _DEFAULT
@@ -44,7 +44,7 @@ _GENERAL = "1"
 """Telegram's number of the topic "General", whose messages have no topic. Its chat is the group's."""
 
 
-def _keys_of(chat: str) -> tuple[str, ...]:
+def keys_of(chat: str) -> tuple[str, ...]:
     """Return the possible keys of a group's chat, the most general first; none for another chat."""
     parts = GROUP_KEY.fullmatch(chat)
     if parts is None or parts["bot"] is None:

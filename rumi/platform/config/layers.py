@@ -14,12 +14,14 @@ from pydantic_core import ErrorDetails
 from rumi.errors import ConfigError
 from rumi.platform.config.files import read_text
 from rumi.platform.config.fitting import fitted, types_in
-from rumi.platform.config.people import check_people
+from rumi.platform.config.people import check_people, check_services
 from rumi.platform.config.providers import CHOICES, OFFLINE
 from rumi.platform.config.schema import (
     GENERAL,
+    CalendarSection,
     CustomServerSection,
     GroupSection,
+    MailSection,
     McpSection,
     PersonSection,
     PriceSection,
@@ -48,6 +50,8 @@ _NAMED: Mapping[Key, type[Section]] = {
     ("roles",): RoleSection,
     ("groups",): GroupSection,
     _TRIGGERS: TriggerSection,
+    ("calendars",): CalendarSection,
+    ("mail",): MailSection,
 }
 _TABLES = (_CUSTOM, _PRICES, _MCP, *_NAMED)
 """Sections in which users choose the names of the subsections."""
@@ -195,6 +199,7 @@ class ConfigLayers:
             raise self._not_allowed(error.errors(include_url=False)[0]) from None
         self._check_models(settings)
         check_people(settings)
+        check_services(settings)
         return settings
 
     def _add_table(self, table: Mapping[str, object], prefix: Key, origin: str) -> None:

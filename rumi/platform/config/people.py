@@ -1,4 +1,4 @@
-"""Checks that `[people.NAME]` and `[roles.NAME]` fit together, and lists the users of a bot."""
+"""Checks that people, roles, calendars and mailboxes fit together, and lists the users of a bot."""
 
 from typing import Final
 
@@ -40,6 +40,49 @@ def check_people(settings: Settings) -> None:
                     "Remove it from one of the two sections.",
                     id=id,
                     whose=whose[id],
+                    name=name,
+                )
+
+
+def check_services(settings: Settings) -> None:
+    """Check that calendars and mailboxes belong to people that exist, and that nobody has two mailboxes.
+
+    Raises:
+        ConfigError: A section is not valid; the error names the section.
+    """
+    sections: dict[str, tuple[str, ...]] = {
+        **{f"calendars.{name}": calendar.people for name, calendar in settings.calendars.items()},
+        **{f"mail.{name}": mailbox.people for name, mailbox in settings.mail.items()},
+    }
+    for section, people in sections.items():
+        for person in people:
+            if person != RESERVED and person not in settings.people:
+                raise ConfigError(
+                    "{section}.people names {person}, who is not in [people].",
+                    "Add a section [people.{person}], or write local for the owner of this home.",
+                    section=section,
+                    person=person,
+                )
+    whose: dict[str, str] = {}
+    for name, mailbox in settings.mail.items():
+        for person in () if mailbox.channel else mailbox.people or (RESERVED,):
+            if whose.setdefault(person, name) != name:
+                raise ConfigError(
+                    "mail.{whose} and mail.{name} both belong to {person}.",
+                    "Each person has one mailbox: name another person in one of the two sections.",
+                    whose=whose[person],
+                    name=name,
+                    person=person,
+                )
+    addresses: dict[str, str] = {}
+    for name, member in settings.people.items():
+        for address in member.mail:
+            if addresses.setdefault(address.casefold(), name) != name:
+                raise ConfigError(
+                    "The mail address {address} belongs to {whose} and to {name}.",
+                    "Remove it from one of the two sections.",
+                    address=address,
+                    whose=addresses[address.casefold()],
                     name=name,
                 )
 

@@ -16,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from rumi.platform.chat_ids import BOT_NAME, CHAT_ID, DEFAULT_CHAT, GROUP_KEY
+from rumi.platform.chat_ids import BOT_NAME, CHAT_ID, DEFAULT_CHAT, GROUP_KEY, LOCAL
 from rumi.platform.config.fitting import fitted
 from rumi.platform.config.providers import CHOICES, OFFLINE, PROVIDERS, SCHEMES
 from rumi.platform.config.sources import key_source
@@ -302,6 +302,26 @@ def _check_mcp_url(url: str) -> None:
         raise ValueError("an address without a secret, which belongs into `headers` as $VAR")
     if url:
         _check_url(plain)
+
+
+def _check_calendar_url(url: str) -> None:
+    """Check the address of a calendar, or the reference to one: private addresses are secrets."""
+    if url.startswith(("$", "!")):
+        key_source(url)
+        return
+    try:
+        parts = urlsplit(url.replace("webcal://", "https://", 1))
+        fine = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        fine = False
+    if not fine or any(c.isspace() for c in url) or parts.username is not None or parts.fragment:
+        raise ValueError("an http or https address without a user, such as https://dav.example.org/ana/home/")
+
+
+def _check_mail_address(address: str) -> None:
+    local, at, domain = address.rpartition("@")
+    if not at or not local or "." not in domain.strip(".") or re.search(r"[\s<>,;\"]", address):
+        raise ValueError("the address of a mailbox, such as ana@example.org")
 
 
 def _bytes_as_text(value: Any) -> Any:
@@ -880,9 +900,10 @@ class McpSection(Section):
 
 
 class PersonSection(Section):
-    """`[people.NAME]`: a person's numeric Telegram ids, and the role that defines the person's rights."""
+    """`[people.NAME]`: a person's numeric Telegram ids and mail addresses, and the role with their rights."""
 
     telegram: tuple[UserId, ...] = ()
+    mail: tuple[Annotated[str, _checked(_check_mail_address)], ...] = ()
     role: Annotated[str, _checked(_check_server_name)] = "member"
 
 
@@ -914,6 +935,72 @@ class GroupSection(Section):
     listen: Literal["mention", "reply", "all"] = "reply"
     note: Annotated[str, _checked(_check_note)] = ""
     quiet: Annotated[str, _checked(_check_quiet)] = ""
+
+
+class CalendarSection(Section):
+    """`[calendars.NAME]`: a calendar, at a private address of an ICS file or at a CalDAV server.
+
+    With a `user`, `url` is the address of a CalDAV server or of one of its calendars; without one, that of
+    a file, which can only be read. A private address is a secret: `url` can be a reference, such as `$VAR` or
+    `!command`, as `password` must be. The calendar belongs to the `people`, of which `local` is the owner of
+    the home, and to the `groups`; without both, to the owner of the home. With `write = false`, nothing is
+    written to it. `calendar` is the name of the calendar at the server, if it has several.
+    """
+
+    url: Annotated[str, _checked(_check_calendar_url)]
+    user: Annotated[str, _checked(_check_argument)] = ""
+    password: KeyReference | None = None
+    calendar: Annotated[str, _checked(_check_argument)] = ""
+    write: bool = True
+    people: tuple[Annotated[str, _checked(_check_server_name)], ...] = ()
+    groups: tuple[Annotated[str, _checked(_check_group)], ...] = ()
+
+
+class MailSection(Section):
+    """`[mail.NAME]`: a mailbox, read by IMAP; its mails are sent by SMTP.
+
+    `imap` and `smtp` are a host and its port: 993 and 465 begin with TLS, others switch to it (STARTTLS).
+    `user` is the name at both servers; empty stands for `address`. `password` is a reference, such as `$VAR`
+    or `!command`. The mailbox belongs to one person, whom `people` names; `local`, which may stand beside a
+    name, is the owner of the home, as is an empty list. Without `smtp`, no mail is sent. `drafts` and `sent`
+    are folders, which are found if they are empty; without `save_sent`, the server itself keeps what was
+    sent. New mails are looked for every `poll_s` seconds where a trigger or the channel needs them. With
+    `channel = true` it is Rumi's own mailbox: mails of people in `[people]` are messages to Rumi, and the
+    answers are mails.
+    """
+
+    address: Annotated[str, _checked(_check_mail_address)]
+    name: Annotated[str, _checked(_check_argument)] = ""
+    imap: Annotated[str, _checked(_check_host)]
+    smtp: Annotated[str, _checked(_check_host)] | None = None
+    user: Annotated[str, _checked(_check_argument)] = ""
+    password: KeyReference | None = None
+    people: tuple[Annotated[str, _checked(_check_server_name)], ...] = ()
+    drafts: Annotated[str, _checked(_check_argument)] = ""
+    sent: Annotated[str, _checked(_check_argument)] = ""
+    save_sent: bool = True
+    channel: bool = False
+    poll_s: Annotated[float, Field(ge=10, le=86_400)] = 60
+    timeout_s: Annotated[float, Field(ge=1, le=600)] = 30
+    max_mb: Annotated[int, Field(ge=1, le=1000)] = 25
+
+    @property
+    def login(self) -> str:
+        """The user's name at the servers."""
+        return self.user or self.address
+
+    @property
+    def max_bytes(self) -> int:
+        """The maximum size of one mail, in bytes."""
+        return self.max_mb * 1_000_000
+
+    @model_validator(mode="after")
+    def _of_one(self) -> "MailSection":
+        if self.channel and self.people:
+            raise ValueError("no `people` for a mailbox with channel = true: it is Rumi's own")
+        if len(set(self.people) - {LOCAL}) > 1:
+            raise ValueError("at most one person in `people`, and local: a mailbox belongs to one person")
+        return self
 
 
 class TriggerSection(Section):
@@ -995,5 +1082,7 @@ class Settings(Section):
     roles: dict[Annotated[str, _checked(_check_server_name)], RoleSection] = {}
     groups: dict[Annotated[str, _checked(_check_group)], GroupSection] = {}
     triggers: dict[Annotated[str, _checked(_check_trigger)], TriggerSection] = {}
+    calendars: dict[Annotated[str, _checked(_check_server_name)], CalendarSection] = {}
+    mail: dict[Annotated[str, _checked(_check_server_name)], MailSection] = {}
     terminal: TerminalSection = TerminalSection.model_construct()
     log: LogSection = LogSection.model_construct()

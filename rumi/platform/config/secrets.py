@@ -131,9 +131,29 @@ def trigger_key(name: str) -> str:
     return f"{_TRIGGER}{name}.secret"
 
 
+_CALENDARS = "calendars."
+_MAIL = "mail."
+_SETTINGS = (_TRIGGER, _CALENDARS, _MAIL)
+
+
+def calendar_key(name: str) -> str:
+    """Return the name of a calendar's password among the keys, which is also the name of its setting."""
+    return f"{_CALENDARS}{name}.password"
+
+
+def calendar_url_key(name: str) -> str:
+    """Return the name of a calendar's private address among the keys: the name of its setting."""
+    return f"{_CALENDARS}{name}.url"
+
+
+def mail_key(name: str) -> str:
+    """Return the name of a mailbox's password among the keys, which is also the name of its setting."""
+    return f"{_MAIL}{name}.password"
+
+
 def key_setting(name: str) -> str:
     """Return the name of the setting that refers to a server's key."""
-    if name in (VOICE_KEY, SPEECH_KEY, IMAGES_KEY) or name.startswith(_TRIGGER):
+    if name in (VOICE_KEY, SPEECH_KEY, IMAGES_KEY) or name.startswith(_SETTINGS):
         return name
     custom = name.removeprefix("custom:")
     return f"model.keys.{name}" if custom == name else f"model.custom.{custom}.api_key"
@@ -142,8 +162,8 @@ def key_setting(name: str) -> str:
 def key_references(settings: "Settings") -> dict[str, str]:
     """Return the configured references to API keys.
 
-    Their names are the provider's scheme, `custom:NAME`, or the setting: of a server for voice or images, or
-    of a trigger's secret.
+    Their names are the provider's scheme, `custom:NAME`, or the setting: of a server for voice or images, of
+    a trigger's secret, or of the password of a calendar or a mailbox.
     """
     named = {
         **{f"custom:{name}": server.api_key for name, server in settings.model.custom.items()},
@@ -151,6 +171,13 @@ def key_references(settings: "Settings") -> dict[str, str]:
         SPEECH_KEY: settings.voice.speech_api_key,
         IMAGES_KEY: settings.images.api_key,
         **{trigger_key(name): trigger.secret for name, trigger in settings.triggers.items()},
+        **{calendar_key(name): calendar.password for name, calendar in settings.calendars.items()},
+        **{
+            calendar_url_key(name): calendar.url
+            for name, calendar in settings.calendars.items()
+            if calendar.url.startswith(("$", "!"))
+        },
+        **{mail_key(name): mailbox.password for name, mailbox in settings.mail.items()},
     }
     return {**settings.model.keys, **{name: text for name, text in named.items() if text is not None}}
 

@@ -57,6 +57,7 @@ _TABLES = (
     ("undos", "created", " AND done"),
     ("schedule_changes", "created", ""),
     ("list_changes", "created", ""),
+    ("effects", "created", " AND state IN ('done', 'failed')"),
 )
 """Tables whose rows expire, in the order of deletion. Each has a column with the time of the row and an
 additional SQL condition."""
@@ -138,6 +139,7 @@ def delete_chat(transaction: Transaction, chat: str) -> bool:
         "album_parts",
         "list_items",
         "voices",
+        "effects",
         *UNDO,
     ):
         transaction.db.execute(f"DELETE FROM {table} WHERE chat = ?", (chat,))
@@ -172,7 +174,17 @@ def forget_chat(transaction: Transaction, chat: str, before: int) -> bool:
             return True
     if forget_workspace(transaction, chat):
         return True
-    for table in ("summaries", "episodes", "parked", "titles", "lineage", "members", "list_items", *UNDO):
+    for table in (
+        "summaries",
+        "episodes",
+        "parked",
+        "titles",
+        "lineage",
+        "members",
+        "list_items",
+        "effects",
+        *UNDO,
+    ):
         transaction.db.execute(f"DELETE FROM {table} WHERE chat = ?", (chat,))
     return False
 

@@ -2,7 +2,7 @@
 
 from rumi.store.sqlite import Schema
 
-SCHEMA_VERSION = 20
+SCHEMA_VERSION = 21
 
 SCHEMA = """
 CREATE TABLE messages (
@@ -409,6 +409,28 @@ CREATE TABLE workspaces (        -- the files of chats, as they were at the end 
     size     BIGINT NOT NULL,    -- bytes of the files
     changed  REAL NOT NULL
 );
+CREATE TABLE effects (           -- what tools do at other services, where a repetition would be a second deed
+    id      INTEGER PRIMARY KEY AUTOINCREMENT,
+    chat    TEXT NOT NULL,
+    turn    TEXT NOT NULL,       -- the turn, or what else asks for it, such as a reply
+    key     TEXT NOT NULL,       -- a digest of what is done
+    kind    TEXT NOT NULL,
+    what    TEXT NOT NULL,       -- for people: what is done, and to whom
+    state   TEXT NOT NULL,       -- reserved, handed_over, done, failed
+    note    TEXT NOT NULL DEFAULT '',         -- what the service said
+    created REAL NOT NULL,
+    changed REAL NOT NULL,
+    UNIQUE (turn, key)
+);
+CREATE INDEX effects_of_chat ON effects (chat, id);
+CREATE TABLE mail_positions (    -- up to where the folders of mailboxes have been read
+    account  TEXT NOT NULL,      -- the address at its server
+    folder   TEXT NOT NULL,
+    validity INTEGER NOT NULL,   -- the server's UIDVALIDITY: with another one, numbers begin again
+    upto     INTEGER NOT NULL,   -- the last UID that was read
+    changed  REAL NOT NULL,
+    PRIMARY KEY (account, folder)
+) WITHOUT ROWID;
 """
 
 MIGRATIONS = {
@@ -706,6 +728,18 @@ CREATE TABLE lineage (
     PRIMARY KEY (chat, session, base)
 ) WITHOUT ROWID;
 CREATE INDEX lineage_of_base ON lineage (chat, base);
+""",
+    20: """
+CREATE TABLE effects (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, chat TEXT NOT NULL, turn TEXT NOT NULL, key TEXT NOT NULL,
+    kind TEXT NOT NULL, what TEXT NOT NULL, state TEXT NOT NULL, note TEXT NOT NULL DEFAULT '',
+    created REAL NOT NULL, changed REAL NOT NULL, UNIQUE (turn, key)
+);
+CREATE INDEX effects_of_chat ON effects (chat, id);
+CREATE TABLE mail_positions (
+    account TEXT NOT NULL, folder TEXT NOT NULL, validity INTEGER NOT NULL, upto INTEGER NOT NULL,
+    changed REAL NOT NULL, PRIMARY KEY (account, folder)
+) WITHOUT ROWID;
 """,
 }
 """SQL statements that upgrade each version to the next one."""

@@ -1,0 +1,1 @@
+"""Services at which people have accounts: their calendars and mailboxes."""

@@ -1,0 +1,1 @@
+"""Calendars of people: private ICS addresses and CalDAV servers."""

@@ -1,0 +1,1 @@
+"""Mailboxes of people: they are read by IMAP, and their mails are sent by SMTP."""
