@@ -59,25 +59,25 @@ def may_have_acted(broken: BrokenTurn, tools: Sequence[Tool]) -> ToolCall | None
 
 
 async def known_outcomes(broken: BrokenTurn, tools: Sequence[Tool]) -> tuple[Message, ...]:
-    """Return the results of a turn's first open calls, as far as their tools know how the calls ended.
+    """Return the results of a turn's open calls if the tool of the first one knows how that call ended.
 
-    The results are in the order of the calls, and end before the first call whose outcome is unknown.
+    The calls behind it had not begun. Return no results if nobody knows the outcome of the first call, or if
+    it waited for a person's yes.
     """
-    known = ToolSet(tools)
-    results: list[Message] = []
-    for call in open_calls(broken.entries):
-        tool = known.named(call.name)
-        waited = asking_mark(broken.entries, call.id) == broken.asking
-        if waited or tool is None or not isinstance(tool, KnowsOutcome):
-            break
-        try:
-            result = await tool.outcome(call.parsed_arguments)
-        except RumiError:
-            break
-        if result is None:
-            break
-        results.append(Message("tool", result.content, tool_call_id=call.id))
-    return tuple(results)
+    first, *others = open_calls(broken.entries) or (None,)
+    tool = None if first is None else ToolSet(tools).named(first.name)
+    if first is None or tool is None or not isinstance(tool, KnowsOutcome):
+        return ()
+    if asking_mark(broken.entries, first.id) == broken.asking:
+        return ()
+    try:
+        result = await tool.outcome(first.parsed_arguments)
+    except RumiError:
+        return ()
+    if result is None:
+        return ()
+    said = Message("tool", result.content, tool_call_id=first.id)
+    return said, *(Message("tool", NOT_BEGUN, tool_call_id=call.id) for call in others)
 
 
 def open_calls(entries: Sequence[HistoryEntry]) -> tuple[ToolCall, ...]:

@@ -15,7 +15,8 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from rumi.agent.events import ConfirmationAsked
 from rumi.agent.tool import Claims, Question, ToolResult
 from rumi.chats.events import ChatEvent, Queued, Replied, TurnStarted
-from rumi.chats.resuming import MOST_RESUMED, in_words, may_have_acted
+from rumi.chats.resuming import MOST_RESUMED, NOT_BEGUN, in_words, may_have_acted
+from rumi.errors import RumiError
 from rumi.models.model import Emit, Message, ModelRequest, Reply, ToolCall, ToolSpec
 from rumi.platform.texts.replies import crashed, goes_on_later, restarted, stopped, went_on
 from rumi.store.journal.records import BrokenTurn, HistoryEntry
@@ -73,6 +74,20 @@ async def steps(request: ModelRequest, emit: Emit) -> Reply:
         for n, (name, what) in enumerate(calls)
     ]
     return Reply("", tuple(made))
+
+
+@dataclass
+class Sent(Act):
+    """Knows in the next process how its call ended: `ended`, or nothing."""
+
+    ended: ToolResult | None = None
+    fails: bool = False
+
+    async def outcome(self, arguments: Mapping[str, object]) -> ToolResult | None:
+        await trio.lowlevel.checkpoint()
+        if self.fails:
+            raise RumiError("It cannot be looked up.")
+        return self.ended
 
 
 @dataclass
@@ -199,6 +214,52 @@ async def test_a_turn_whose_open_call_may_have_acted_asks_and_names_it(
         assert len(act.begun) > begun or text.startswith("bash")
     reasons = ask(tmp_path, "SELECT reason FROM messages")
     assert reasons == [("interrupted",), ("complete",)]
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("send 1", "done: ['sent once']"),
+        ("act 0 ; send 1", "done: ['act 0', 'sent once']"),
+        ("send 1 + act 2", f"done: ['sent once', '{NOT_BEGUN}']"),
+        ("send 1 ; act 2", "done: ['sent once', 'act 2']"),
+    ],
+)
+async def test_a_turn_goes_on_with_the_outcome_that_its_tool_knows(
+    autojump_clock: MockClock, tmp_path: Path, text: str, answer: str
+) -> None:
+    act, send = Act(), Sent("send", 500)
+    await killed_in(tmp_path, text, act, send)
+    assert send.begun == ["1"]
+    send.ended = ToolResult(True, "sent once")
+    async with life(tmp_path, act, send) as home:
+        await home.settled()
+        assert home.texts == [answer + NOTE]
+    assert send.begun == ["1"], "it is not made again"
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_turn_ends_if_its_tool_does_not_know_the_outcome(
+    autojump_clock: MockClock, tmp_path: Path, fails: bool
+) -> None:
+    send = Sent("send", 500, fails=fails)
+    await killed_in(tmp_path, "send 1", send)
+    async with life(tmp_path, send) as home:
+        await home.settled()
+        assert home.texts[0].startswith(restarted("en", "send 1"))
+    assert send.begun == ["1"]
+
+
+async def test_a_call_that_waits_for_a_yes_has_no_outcome_yet(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    send = Sent("send", asks=True, ended=ToolResult(False, "not sent"))
+    await killed_in(tmp_path, "send 1", send)
+    async with life(tmp_path, send) as home:
+        asked = await home.question()
+        assert await home.house.inbox.chats.answer("cli", asked.id, True)
+        await home.settled()
+        assert home.texts == ["done: ['send 1']" + NOTE]
 
 
 @pytest.mark.parametrize("text", ["look 1", "look 1 + look 2", "look 1 + act 2", "act 0 ; look 1"])
