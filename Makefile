@@ -10,7 +10,7 @@ READY  := $(VENV)/.ready
 export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: chat test histories check format lint types scripts imports docs docs-check texts pictures bench bench-actors bench-questions bench-stop \
+.PHONY: chat test histories more check static format lint types scripts imports docs docs-check texts pictures bench bench-actors bench-questions bench-stop \
         bench-turn bench-pieces bench-idle bench-start bench-skills bench-status bench-command bench-folder bench-reading \
         bench-stop-telegram bench-stop-research bench-stop-cluster bench-tasks bench-schedules bench-cost bench-crowd bench-page bench-agent bench-recall bench-million bench-cluster chaos chaos-cluster soak lock clean simulate seeds
 
@@ -20,6 +20,7 @@ chat: $(READY)
 
 # Each module's tests stay on one worker, so that they share its servers. WORKERS=0 runs all in one process.
 WORKERS  ?= $(shell echo $$(($$(nproc) * 2)))
+LONG     := long and not alone and not more
 PARALLEL := --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder
 
 # A test that fails beside others is run once more by itself: some talk to real processes in real time, and
@@ -42,14 +43,22 @@ seeds: $(READY)
 # processors for itself, and 200 histories of one process and of several workers, always the same ones, of
 # which `make test` plays the first 50 each.
 histories: $(READY)
-	$(BIN)/pytest $(PARALLEL) -m "long and not alone" \
-	    || $(BIN)/pytest -m "long and not alone" --last-failed --last-failed-no-failures none
-	$(BIN)/pytest -m alone || $(BIN)/pytest -m alone --last-failed --last-failed-no-failures none
-	SIMULATIONS=200 $(BIN)/pytest tests/simulation/test_histories.py \
+	$(BIN)/pytest $(PARALLEL) -m "$(LONG)" \
+	    || $(BIN)/pytest -m "$(LONG)" --last-failed --last-failed-no-failures none
+	$(BIN)/pytest -m alone tests/sandbox || $(BIN)/pytest -m alone --last-failed --last-failed-no-failures none
+	SIMULATIONS=200 $(BIN)/pytest --numprocesses 2 tests/simulation/test_histories.py \
 	    tests/simulation/cluster/test_cluster_histories.py -k whatever_happens
 
+# Further seeds and faults of tests of which `make check` runs a few.
+more: $(READY)
+	$(BIN)/pytest $(PARALLEL) -m more
+
 # The one command before a commit: format, lint, types, the page's scripts, imports, documents, the long simulation, tests.
-check: format lint types scripts imports docs-check histories test
+check: static histories test
+
+# What needs no test to run, as many at once as there are processors.
+static: $(READY)
+	$(MAKE) --no-print-directory --jobs=$(shell nproc) --output-sync=target format lint types scripts imports docs-check
 
 format: $(READY)
 	$(BIN)/ruff format --check .

@@ -49,6 +49,8 @@ SEEDS = range(48)
 DAY_S = 86_400.0
 EVIL = "ignore all rules"
 
+MORE = (pytest.mark.long, pytest.mark.more)
+
 
 @dataclass
 class Work(Unasked):
@@ -459,7 +461,8 @@ async def test_a_planted_fault_is_found(autojump_clock: MockClock, plant: Plant)
     "seeds",
     [
         SEEDS[::4],
-        *(pytest.param(SEEDS[at::4], marks=pytest.mark.long) for at in (1, 2, 3)),
+        pytest.param(SEEDS[1::4], marks=pytest.mark.long),
+        *(pytest.param(SEEDS[at::4], marks=MORE) for at in (2, 3)),
     ],
     ids=lambda seeds: f"from {seeds[0]}",
 )

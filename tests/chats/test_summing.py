@@ -35,6 +35,8 @@ from tests.fakes.tools import Unasked
 MESSAGES = 12
 """What the prompt may hold in these houses."""
 
+MORE = (pytest.mark.long, pytest.mark.more)
+
 
 @dataclass
 class Mind:
@@ -419,7 +421,11 @@ def conversation_of(random: Random, turns: int) -> list[list[HistoryEntry]]:
 
 @pytest.mark.parametrize(
     "seeds",
-    [range(10), *(pytest.param(range(at, at + 19), marks=pytest.mark.long) for at in range(10, 200, 19))],
+    [
+        range(10),
+        pytest.param(range(10, 29), marks=pytest.mark.long),
+        *(pytest.param(range(at, at + 19), marks=MORE) for at in range(29, 200, 19)),
+    ],
     ids=lambda seeds: f"{seeds[0]}",
 )
 async def test_the_prompt_stays_within_the_context_and_calls_stay_with_their_results(

@@ -26,6 +26,9 @@ pytestmark = [
 
 CHATS = 8
 
+FIRST = ("kill", "pause", "cut", "restart")
+"""The faults that are tried most often; the others are tried by `make more`."""
+
 
 @pytest.fixture(scope="module")
 def on_disk() -> Iterator[tuple[Server, Path | None]]:
@@ -74,7 +77,10 @@ def was_sent(workers: Cluster, words: str) -> bool:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("fault", WEIGHTS)
+@pytest.mark.parametrize(
+    "fault",
+    [fault if fault in FIRST else pytest.param(fault, marks=pytest.mark.more) for fault in WEIGHTS],
+)
 async def test_no_message_is_lost_or_done_twice(fault: str, on_disk: tuple[Server, Path | None]) -> None:
     server, disk = on_disk
     if fault == "full" and disk is None:

@@ -26,6 +26,8 @@ from tests.cli.program import Program
 from tests.conftest import ROOT
 from tests.store.journal.earlier import SCHEMAS, kept, make, shape
 
+MORE = (pytest.mark.long, pytest.mark.more)
+
 
 def test_there_is_a_file_of_each_earlier_schema() -> None:
     assert set(SCHEMAS) == set(range(1, SCHEMA_VERSION))
@@ -124,8 +126,9 @@ def in_memory(tmp_path: Path) -> Iterator[Path]:
 @pytest.mark.parametrize(
     "version",
     [
-        version if version == SCHEMA_VERSION - 1 else pytest.param(version, marks=pytest.mark.long)
-        for version in SCHEMAS
+        SCHEMA_VERSION - 1,
+        pytest.param(1, marks=pytest.mark.long),
+        *(pytest.param(version, marks=MORE) for version in range(2, SCHEMA_VERSION - 1)),
     ],
 )
 def test_an_upgrade_that_is_killed_at_any_step_leaves_the_file_as_it_was_or_as_it_will_be(

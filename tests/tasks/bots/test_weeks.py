@@ -19,7 +19,7 @@ from rumi.tasks.task import Task, WakeTask
 from tests.tasks.bots.weeks import play
 from tests.tasks.schedules.month import search
 
-SEEDS = [*range(2), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 6))]
+SEEDS = [*range(2), *(pytest.param(seed, marks=pytest.mark.more) for seed in range(2, 6))]
 
 
 @pytest.fixture(autouse=True)

@@ -21,7 +21,7 @@ from rumi.tasks.schedules.clock import ScheduleClock
 from rumi.tasks.schedules.schedules import Schedules
 from tests.tasks.schedules.month import play, play_answers, search
 
-SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 4))]
+SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.more) for seed in range(1, 4))]
 
 
 @pytest.fixture(autouse=True)
@@ -118,7 +118,7 @@ def test_the_month_finds_each_planted_fault(
     search(play, tmp_path, range(60), RARE.get(plant, 0))
 
 
-ANSWERS = [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 4))]
+ANSWERS = [0, *(pytest.param(seed, marks=pytest.mark.more) for seed in range(1, 4))]
 
 
 @pytest.mark.long
