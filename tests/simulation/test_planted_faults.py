@@ -540,7 +540,7 @@ def forgets_tasks_when_it_stops_everything(patch: pytest.MonkeyPatch) -> None:
 def forgets_what_waits_when_it_stops_everything(patch: pytest.MonkeyPatch) -> None:
     """Of each chat it knows one message."""
     unanswered = Chats.unanswered
-    patch.setattr(Chats, "unanswered", lambda self: frozenset(dict(unanswered(self)).items()))
+    patch.setattr(Chats, "unanswered", lambda self: frozenset(dict(sorted(unanswered(self))).items()))
 
 
 def forgets_a_turn_that_began_behind_the_order(patch: pytest.MonkeyPatch) -> None:
