@@ -2,7 +2,7 @@
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 
     from rumi.agent.mcp.messages import ServerSettings
     from rumi.agent.mcp.oauth.flow import Attempt
-    from rumi.agent.mcp.oauth.logins import Login
     from rumi.agent.mcp.oauth.requests import LoginError
     from rumi.platform.home import Home
+
+OPEN_S: Final = 5.0
+"""Maximum time to start a browser, in seconds."""
 
 
 @click.command()
@@ -32,13 +34,14 @@ def login(name: str, no_browser: bool) -> None:
     The address to open is printed. On a machine without a browser, open it elsewhere, and paste the address
     at which the browser ends.
     """
+    from rumi.agent.mcp.oauth.login import log_in
     from rumi.platform.home import Home
 
     root, servers = servers_of()
     settings = named(servers, name)
     _check(settings)
     home = Home(root).make()
-    done = run_async(_log_in, settings, home, not no_browser)
+    done = run_async(log_in, settings, home.root, reader(), _Terminal(name, browser=not no_browser))
     until = done.report()["until"]
     if done.refresh or not until:
         say("Logged in to {name}. Rumi renews the login by itself.", name=name)
@@ -65,7 +68,15 @@ def forget_login(home: "Home", name: str) -> bool:
 
     Return False if there is none.
     """
-    return run_async(_log_out, home, name)
+    from rumi.agent.mcp.oauth.logins import Logins
+
+    if name not in Logins(home.root).names():
+        return False
+    from rumi.agent.mcp.oauth.login import log_out
+
+    if (error := run_async(log_out, home.root, name)) is not None:
+        say("The login was not revoked, so its tokens end by themselves. {why}", why=error.text, err=True)
+    return True
 
 
 def _check(settings: "ServerSettings") -> None:
@@ -85,62 +96,41 @@ def _check(settings: "ServerSettings") -> None:
         )
 
 
-async def _log_in(settings: "ServerSettings", home: "Home", browser: bool) -> "Login":
-    from rumi.agent.mcp.oauth.answers import answer_port, code_of
-    from rumi.agent.mcp.oauth.discovery import challenge_of, discover
-    from rumi.agent.mcp.oauth.flow import begun
-    from rumi.agent.mcp.oauth.logins import Logins
-    from rumi.agent.mcp.oauth.requests import LoginError, LoginRequests
-    from rumi.channels.terminal.streams import InputStream
+class _Terminal:
+    """The front end of a login: it prints, reads lines, and opens a browser; see `LoginView`."""
 
-    logins, section = Logins(home.root), settings.section
-    requests = LoginRequests(section.url)
-    challenge = await challenge_of(settings)
-    try:
-        server = await discover(requests, section.url, challenge)
-    except LoginError:
-        if challenge.status < 300:
-            raise UsageError(
-                "The server {name} works without a login.",
-                "Try it with: rumi mcp test {name}",
-                name=settings.name,
-            ) from None
-        raise
-    before = logins.of(settings)
-    wanted = f"{before.scope} {before.wanted}".split() if before is not None and before.wanted else []
-    async with answer_port(section.redirect_uri) as port:
-        attempt = await begun(requests, settings, server, port.redirect_uri, wanted)
-        _show(settings, attempt, port.redirect_uri)
-        if browser:
+    def __init__(self, name: str, *, browser: bool) -> None:
+        from rumi.channels.terminal.streams import InputStream
+
+        self._name = name
+        self._browser = browser
+        self._input = InputStream(0)
+
+    async def show(self, attempt: "Attempt") -> None:
+        """Print where to log in, with what rights, and how the answer comes back."""
+        from rumi.agent.mcp.oauth.discovery import shown_scopes
+
+        scopes = shown_scopes(attempt.scope.split())
+        say("{name} wants you to log in at {issuer}.", name=self._name, issuer=attempt.login.issuer)
+        if scopes:
+            say("It asks for these rights: {scopes}", scopes=scopes)
+        say("Open this address in a browser:")
+        echo(f"\n{attempt.address}\n")
+        say(
+            "Waiting for the answer. A browser on another machine ends at an address that begins with "
+            "{redirect_uri}, and shows an error: paste that address here.",
+            redirect_uri=attempt.redirect_uri,
+        )
+        if self._browser:
             await _open(attempt.address)
-        code = await code_of(attempt, port, reader(), InputStream(0).line, _complain)
-    done = await attempt.finished(requests, code)
-    async with logins.locked(settings.name):
-        logins.save(settings.name, done)
-    return done
 
+    async def line(self) -> str | None:
+        """Return the next line of the standard input."""
+        return await self._input.line()
 
-def _show(settings: "ServerSettings", attempt: "Attempt", redirect_uri: str) -> None:
-    """Print where to log in, with what rights, and how the answer comes back."""
-    from rumi.agent.mcp.oauth.discovery import shown_scopes
-
-    scopes = shown_scopes(attempt.scope.split())
-    say("{name} wants you to log in at {issuer}.", name=settings.name, issuer=attempt.login.issuer)
-    if scopes:
-        say("It asks for these rights: {scopes}", scopes=scopes)
-    say("Open this address in a browser:")
-    echo("")
-    echo(attempt.address)
-    echo("")
-    say(
-        "Waiting for the answer. A browser on another machine ends at an address that begins with "
-        "{redirect_uri}, and shows an error: paste that address here.",
-        redirect_uri=redirect_uri,
-    )
-
-
-def _complain(error: "LoginError") -> None:
-    echo(translate(error.text), err=True)
+    def complain(self, error: "LoginError") -> None:
+        """Print why a line was not the answer."""
+        echo(translate(error.text), err=True)
 
 
 async def _open(address: str) -> None:
@@ -153,32 +143,6 @@ async def _open(address: str) -> None:
 
     with trio.move_on_after(OPEN_S):
         await trio.to_thread.run_sync(webbrowser.open, address, abandon_on_cancel=True)
-
-
-OPEN_S = 5.0
-
-
-async def _log_out(home: "Home", name: str) -> bool:
-    from rumi.agent.mcp.oauth.logins import Logins
-    from rumi.agent.mcp.oauth.requests import LoginError, LoginRequests
-
-    logins = Logins(home.root)
-    if name not in logins.names():
-        return False
-    async with logins.locked(name):
-        try:
-            stored = logins.stored(name)
-            if stored is not None and not stored.ended:
-                from rumi.agent.mcp.oauth.tokens import revoke
-
-                await revoke(LoginRequests(stored.url), stored)
-        except LoginError as error:
-            say("The login was not revoked, so its tokens end by themselves. {why}", why=error.text, err=True)
-        except RumiError as error:
-            echo(translate(error.text), err=True)
-        finally:
-            logins.forget(name)
-    return True
 
 
 def _reconnect(home: "Home", name: str) -> None:

@@ -22,7 +22,6 @@ from rumi.agent.mcp.messages import (
     CallOutcome,
     CallTool,
     Connection,
-    LoginNeeded,
     McpError,
     McpMessage,
     RemoteTool,
@@ -199,8 +198,6 @@ class McpServer(Actor[McpMessage]):
     def activity(self) -> str:
         """Return the server's state as text for the status, or the tools that are left out if it is ready."""
         state, left_out = self._directory.state, [*self._directory.left_out()]
-        if state == "failed" and isinstance(self._directory.error, LoginNeeded):
-            return f"needs login: rumi mcp login {self._settings.name}"
         if state != "ready" or not left_out:
             return "" if state == "ready" else state
         names = [one_line(name, MOST_NAME_CHARS) for name in left_out[:MOST_NAMED]]

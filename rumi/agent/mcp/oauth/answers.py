@@ -1,6 +1,5 @@
 """The answer of a login: the browser brings it to a port of this machine, or a person pastes its address."""
 
-import math
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -89,10 +88,7 @@ async def code_of(
             nursery.start_soon(partial(trio.serve_listeners, answers.serve, [port.listener]))
             nursery.start_soon(answers.read, pasted, complain)
             await answers.settled.wait()
-            # The browser still gets its page, unless it is slow.
-            nursery.cancel_scope.deadline = trio.current_time() + (1.0 if answers.serving else -math.inf)
-            if not answers.serving:
-                nursery.cancel_scope.cancel()
+            nursery.cancel_scope.cancel()
     if answers.error is not None:
         raise answers.error
     if not answers.code:
@@ -101,13 +97,13 @@ async def code_of(
 
 
 class _Answers:
-    """The answer, once it has come: a `code` or an `error`. `settled` is set then."""
+    """The answer, once it has come: a `code` or an `error`. `settled` is set when the browser has a page."""
 
     def __init__(self, attempt: Attempt, language: Language) -> None:
         self.code = ""
         self.error: LoginError | None = None
         self.settled = trio.Event()
-        self.serving = 0
+        self._serving = 0
         self._attempt = attempt
         self._path = urlsplit(attempt.redirect_uri).path or "/"
         self._language = language
@@ -121,20 +117,23 @@ class _Answers:
             if text:
                 try:
                     self._take(text.partition("#")[0].partition("?")[2] if "?" in text else text)
+                    self.settled.set()
                 except NotTheAnswer as error:
                     complain(error)
 
     async def serve(self, stream: trio.SocketStream) -> None:
         """Answer one request of a browser, or of any other program of this machine."""
         async with stream:
-            if self.serving >= _MOST_CONNECTIONS:
+            if self._serving >= _MOST_CONNECTIONS:
                 return
-            self.serving += 1
+            self._serving += 1
             try:
                 with trio.move_on_after(REQUEST_S), suppress(trio.BrokenResourceError):
                     await self._answer(stream)
             finally:
-                self.serving -= 1
+                self._serving -= 1
+                if self.code or self.error is not None:
+                    self.settled.set()
 
     async def _answer(self, stream: trio.SocketStream) -> None:
         http = h11.Connection(h11.SERVER, max_incomplete_event_size=_MOST_HEAD_BYTES)
@@ -171,7 +170,7 @@ class _Answers:
         Raises:
             NotTheAnswer: There is none in it.
         """
-        if self.settled.is_set():
+        if self.code or self.error is not None:
             raise NotTheAnswer("The login has its answer already.")
         try:
             self.code = self._attempt.code_in(query)
@@ -179,4 +178,3 @@ class _Answers:
             raise
         except LoginError as error:
             self.error = error
-        self.settled.set()
