@@ -4,38 +4,35 @@ import threading
 from collections.abc import Iterable
 from typing import Final
 
-MOST_LEARNED: Final = 256
-"""Maximum number of learned secrets; those that were learned longest ago are dropped first."""
-
 
 class LearnedSecrets:
-    """The secrets of a process besides those of its configuration. Threads may share it.
+    """The secrets of a process besides those of its configuration, by where they are from.
 
-    `generation` counts the changes, so that redactors notice them without a lock.
+    Each source has its secrets and those before them, because texts may still have these. `generation` counts
+    the changes, so that redactors notice them without a lock. Threads may share it.
     """
 
     def __init__(self) -> None:
         self.generation = 0
-        self._secrets: dict[str, None] = {}
+        self._current: dict[str, tuple[str, ...]] = {}
+        self._before: dict[str, tuple[str, ...]] = {}
         self._lock = threading.Lock()
 
-    def learn(self, secrets: Iterable[str]) -> None:
-        """Have all redactors of this process hide these secrets from now on."""
-        found = [secret for secret in secrets if secret]
+    def learn(self, source: str, secrets: Iterable[str]) -> None:
+        """Have all redactors of this process hide the secrets of a source from now on."""
+        found = tuple(secret for secret in secrets if secret)
         with self._lock:
-            if all(secret in self._secrets for secret in found):
+            if found == self._current.get(source, ()):
                 return
-            for secret in found:
-                self._secrets.pop(secret, None)  # last in the dictionary, whose first entry is dropped
-                self._secrets[secret] = None
-            while len(self._secrets) > MOST_LEARNED:
-                del self._secrets[next(iter(self._secrets))]
+            self._before[source] = self._current.get(source, ())
+            self._current[source] = found
             self.generation += 1
 
     def state(self) -> tuple[int, tuple[str, ...]]:
         """Return the generation and the secrets that belong to it."""
         with self._lock:
-            return self.generation, tuple(self._secrets)
+            known = (*self._current.values(), *self._before.values())
+            return self.generation, tuple(secret for secrets in known for secret in secrets)
 
 
 LEARNED: Final = LearnedSecrets()

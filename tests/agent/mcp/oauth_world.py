@@ -35,6 +35,7 @@ class Tools:
     says: dict[str, Any] | None = field(default_factory=dict)
     header: str = ""
     is_own: bool = False
+    redirect: tuple[int, str] | None = None
     tokens: list[str] = field(default_factory=list)
 
     @property
@@ -53,6 +54,9 @@ class Tools:
                 known["/.well-known/oauth-authorization-server"] = self.grants.says()
             found = known.get(request.path)
             request.send(404 if found is None else 200, found or {})
+            return True
+        if self.redirect is not None:
+            request.send(self.redirect[0], {}, location=self.redirect[1])
             return True
         token = request.headers.get("authorization", "").removeprefix("Bearer ")
         self.tokens.append(token)

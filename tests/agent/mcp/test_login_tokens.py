@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import httpx2
 import pytest
 import trio
+import trio.testing
 
 from rumi.agent.mcp.messages import McpError, ServerSettings
 from rumi.agent.mcp.oauth import bearer
@@ -15,7 +17,9 @@ from rumi.agent.mcp.oauth.logins import Logins
 from rumi.agent.mcp.servers import try_once
 from rumi.platform.caller import TERMINAL, Caller, NotAllowed
 from rumi.platform.chat_ids import LOCAL
+from rumi.platform.threads import Threads
 from tests.agent.mcp.oauth_world import Tools, logged_in, tools_with_login
+from tests.agent.mcp.test_remote import Odd, served
 from tests.agent.mcp.world import House, house, until
 from tests.fakes.authorization_server import answering
 
@@ -206,10 +210,6 @@ async def test_a_logout_waits_for_a_renewal_and_nothing_comes_back(tmp_path: Pat
 async def test_no_token_goes_to_another_origin(tmp_path: Path, tools: Tools) -> None:
     settings = tools.settings()
     await logged_in(settings, tmp_path)
-    import httpx2
-
-    from rumi.platform.threads import Threads
-
     guarded = bearer.Bearer(settings, tmp_path, Threads())
     for url in ("http://127.0.0.1:1/mcp", tools.url.replace("http", "https"), "http://localhost:80/mcp"):
         request = httpx2.Request("POST", url)
@@ -219,6 +219,22 @@ async def test_no_token_goes_to_another_origin(tmp_path: Path, tools: Tools) -> 
     assert await guarded.authorize(request)
     with_header = bearer.Bearer(replace(settings, headers={"authorization": "Bearer x"}), tmp_path, Threads())
     assert await with_header.authorize(httpx2.Request("POST", tools.address)) == ""
+
+
+async def test_no_redirect_takes_a_token_along(tmp_path: Path, tools: Tools) -> None:
+    settings, seen = tools.settings(), []
+    await logged_in(settings, tmp_path)
+
+    def elsewhere(request: Odd, message: object) -> bool:
+        seen.append(request.headers.get("authorization"))
+        return False
+
+    with served(elsewhere) as (_, url):
+        for status in (301, 302, 307, 308):
+            tools.redirect = (status, f"{url}/mcp")
+            with pytest.raises(McpError, match=r"has moved to http://127\.0\.0\.1"):
+                await try_once(settings, tmp_path, accept=False)
+    assert not any(seen)
 
 
 async def test_a_login_that_cannot_be_read_is_told(tmp_path: Path, tools: Tools) -> None:

@@ -1,14 +1,15 @@
 """The tokens of one server's requests: added, renewed before they end, and renewed when they are refused."""
 
 import logging
+import math
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 import httpx2
+import trio
 
 from rumi.agent.mcp.messages import McpError, ServerSettings
 from rumi.agent.mcp.oauth.discovery import challenge_in
@@ -20,13 +21,19 @@ from rumi.platform.threads import Offload
 
 logger = logging.getLogger(__name__)
 
-EARLY_S: Final = 30.0
+EARLY_S: Final = 10.0
 """A token is renewed this long before it ends, in seconds, so that it does not end on its way."""
 
 GRACE_S: Final = 5.0
 """Maximum time that a renewal continues after a cancellation, in seconds.
 
 The authorization server may have made the old tokens invalid already: a lost answer ends the login.
+"""
+
+AGAIN_S: Final = 10.0
+"""A renewal that could not be made is not tried again for this long, in seconds.
+
+Otherwise each of many requests would wait for an authorization server that does not answer.
 """
 
 MOST_WANTED_CHARS: Final = 2000
@@ -38,20 +45,14 @@ class Bearer:
     No token goes to another origin than that of the server's address.
     """
 
-    def __init__(
-        self,
-        settings: ServerSettings,
-        home: Path,
-        offload: Offload,
-        requests: Callable[[str], LoginRequests] = LoginRequests,
-    ) -> None:
+    def __init__(self, settings: ServerSettings, home: Path, offload: Offload) -> None:
         self._settings = settings
         self._logins = Logins(home)
         self._offload = offload
-        self._requests = requests
         self._own = _origin(httpx2.URL(settings.section.url))
         self._uses_headers = any(name.lower() == "authorization" for name in settings.headers)
         self._trouble: McpError | None = None
+        self._not_before = -math.inf
 
     async def authorize(self, request: httpx2.Request) -> str:
         """Put the token of the login into a request; return it, or an empty text if there is none.
@@ -84,14 +85,18 @@ class Bearer:
                 if login is None or login.ended:
                     return None
                 if login.access != used:
+                    self._trouble = None
                     return login
+                if trio.current_time() < self._not_before:
+                    return None
                 return await with_grace(partial(self._renew, login), GRACE_S)
         except McpError as error:
             logger.warning("%s: the login is not renewed: %s", self._settings.name, error)
             self._trouble = error
+            self._not_before = trio.current_time() + AGAIN_S
             return None
 
-    async def _renew(self, login: Login) -> Login | None:
+    async def _renew(self, login: Login) -> Login:
         """Replace the tokens of a login. The new ones are stored before they are used."""
         name, section = self._settings.name, self._settings.section
         if login.client_id == section.client_id:
@@ -99,7 +104,7 @@ class Bearer:
         try:
             if not login.refresh:
                 raise Refused("The authorization server has given nothing to renew the login with.")
-            renewed = await refresh(self._requests(section.url), login)
+            renewed = await refresh(LoginRequests(section.url), login)
         except Refused:
             ended = replace(login, access="", refresh="", ended=True)
             await self._offload(partial(self._logins.save, name, ended))

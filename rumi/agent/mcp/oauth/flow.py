@@ -118,7 +118,7 @@ async def begun(
         server.revocation_endpoint,
     )
     pkce, state = PKCEParameters.generate(), secrets.token_urlsafe(32)
-    LEARNED.learn((pkce.code_verifier, secret))
+    LEARNED.learn(f"login at {settings.section.url}", (pkce.code_verifier, secret))
     query = {
         "response_type": "code",
         "client_id": client_id,

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Protocol
 
-from rumi.agent.mcp.messages import ServerSettings
+from rumi.agent.mcp.messages import McpError, ServerSettings
 from rumi.agent.mcp.oauth.answers import answer_port, code_of
 from rumi.agent.mcp.oauth.discovery import challenge_of, discover
 from rumi.agent.mcp.oauth.flow import Attempt, begun
@@ -63,13 +63,13 @@ async def log_in(settings: ServerSettings, home: Path, language: Language, view:
     return login
 
 
-async def log_out(home: Path, name: str) -> LoginError | None:
+async def log_out(home: Path, name: str) -> McpError | None:
     """Revoke a login, if its authorization server offers that, and delete it in any case.
 
     Return why it could not be revoked, or None.
 
     Raises:
-        McpError: The file of the login cannot be read or deleted.
+        McpError: The file of the login cannot be deleted.
     """
     logins = Logins(home)
     async with logins.locked(name):  # a renewal that runs elsewhere ends first, so its tokens are revoked too
@@ -77,7 +77,7 @@ async def log_out(home: Path, name: str) -> LoginError | None:
             login = logins.stored(name)
             if login is not None and not login.ended:
                 await revoke(LoginRequests(login.url), login)
-        except LoginError as error:
+        except McpError as error:
             return error
         finally:
             logins.forget(name)

@@ -94,7 +94,7 @@ class Logins:
             raise McpError(
                 "{path} cannot be read.", "Log in again: rumi mcp login {name}", path=path, name=name
             ) from None
-        _learn(login)
+        _learn(path, login)
         return login
 
     def save(self, name: str, login: Login) -> None:
@@ -103,8 +103,8 @@ class Logins:
         Raises:
             McpError: The file cannot be written.
         """
-        _learn(login)
         path = self._folder / name / FILE
+        _learn(path, login)
         try:
             atomic_write(path, json.dumps(asdict(login), indent=1).encode() + b"\n")
         except OSError as error:
@@ -166,8 +166,8 @@ def _take(descriptor: int) -> bool:
     return True
 
 
-def _learn(login: Login) -> None:
-    LEARNED.learn((login.access, login.refresh, login.client_secret))
+def _learn(path: Path, login: Login) -> None:
+    LEARNED.learn(str(path), (login.access, login.refresh, login.client_secret))
 
 
 def needed(name: str, why: str, **more: Any) -> LoginNeeded:
