@@ -18,6 +18,7 @@ from rumi.agent.mcp.oauth.requests import LoginRequests
 from rumi.agent.mcp.oauth.tokens import Refused, refresh
 from rumi.platform.grace import with_grace
 from rumi.platform.threads import Offload
+from rumi.texts import Text
 
 logger = logging.getLogger(__name__)
 
@@ -134,22 +135,22 @@ class Bearer:
                 return self._trouble
             if login is None:
                 wants = bool(challenge_in(response).metadata_url)
-                return needed(name, "The server wants you to log in (HTTP 401).") if wants else None
+                return needed(name, Text("The server wants you to log in (HTTP 401).")) if wants else None
             if login.ended:
-                return needed(name, "The login at the server has ended.")
+                return needed(name, Text("The login at the server has ended."))
             if self._trouble is not None:
                 return McpError(
                     "The login at the server could not be renewed: {why}",
                     "Try again later.",
                     why=self._trouble.message,
                 )
-            return needed(name, "The server does not accept the login (HTTP 401).")
+            return needed(name, Text("The server does not accept the login (HTTP 401)."))
         if response.status_code == 403 and login is not None:
             scope = challenge_in(response).scope
             if not scope:
                 return McpError("The server does not allow this to the account of the login (HTTP 403).")
             await self._want(scope)
-            return needed(name, "The login lacks rights that the server wants for this (HTTP 403).")
+            return needed(name, Text("The login lacks rights that the server wants for this (HTTP 403)."))
         return None
 
     async def _want(self, scope: str) -> None:

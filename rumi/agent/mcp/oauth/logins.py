@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import trio
 
@@ -16,7 +16,7 @@ from rumi.platform.atomic_write import atomic_write
 from rumi.platform.learned_secrets import LEARNED
 from rumi.platform.openat import opened
 from rumi.platform.timestamps import utc
-from rumi.texts import os_error
+from rumi.texts import Text, os_error
 
 FOLDER: Final = "mcp-logins"
 FILE: Final = "login.json"
@@ -170,9 +170,9 @@ def _learn(path: Path, login: Login) -> None:
     LEARNED.learn(str(path), (login.access, login.refresh, login.client_secret))
 
 
-def needed(name: str, why: str, **more: Any) -> LoginNeeded:
+def needed(name: str, why: Text) -> LoginNeeded:
     """Return the error for a server that needs a new login of its user."""
-    return LoginNeeded(why, "Log in with: rumi mcp login {name}", name=name, **more)
+    return LoginNeeded(why, Text("Log in with: rumi mcp login {name}", name=name))
 
 
 def login_of(

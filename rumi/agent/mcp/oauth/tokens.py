@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from rumi.agent.mcp.oauth.logins import Login
 from rumi.agent.mcp.oauth.requests import LoginError, LoginRequests
+from rumi.texts import Text
 from rumi.web.referrals import ReferralAnswer
 
 MOST_TOKEN_CHARS: Final = 16_000
@@ -121,4 +122,4 @@ def _refusal(answer: ReferralAnswer) -> LoginError:
     why = code if isinstance(code, str) and _ERROR.fullmatch(code) else f"HTTP {answer.status}"
     final = why in ("invalid_grant", "invalid_client", "unauthorized_client", "invalid_target")
     kind = Refused if final else LoginError
-    return kind("The authorization server refuses: {why}.", why=why)
+    return kind(Text("The authorization server refuses: {why}.", why=why))
