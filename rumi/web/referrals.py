@@ -51,7 +51,7 @@ class Referrals:
         self._streams = GuardedStreams(self._network, tls=tls, max_redirects=_MOST_REDIRECTS)
 
     async def check(self, url: str) -> Target:
-        """Return the parts of an address that a browser may be sent to.
+        """Return the parts of an address to which a browser or a token may be sent.
 
         Raises:
             FetchRefused: The address is not https, or the guard refuses it.

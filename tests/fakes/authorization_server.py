@@ -137,11 +137,12 @@ class AuthorizationServer:
         if grant.refresh and self.rotates:
             self.old_refreshes[grant.refresh] = grant
         grant.access = f"access-{secrets.token_urlsafe(24)}"
+        said: dict[str, Any] = {}
         if self.rotates or not grant.refresh:
-            grant.refresh = f"refresh-{secrets.token_urlsafe(24)}"
+            said["refresh_token"] = grant.refresh = f"refresh-{secrets.token_urlsafe(24)}"
         grant.ends = time.time() + (10**9 if self.lasts_s is None else self.lasts_s)
-        said = {"access_token": grant.access, "token_type": "bearer", "refresh_token": grant.refresh}
-        return 200, said | ({} if self.lasts_s is None else {"expires_in": self.lasts_s})
+        said |= {} if self.lasts_s is None else {"expires_in": self.lasts_s}
+        return 200, {"access_token": grant.access, "token_type": "bearer", **said}
 
     def revoked(self, form: dict[str, str]) -> Answer:
         """Revoke the login of a token."""

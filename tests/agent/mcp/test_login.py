@@ -1,20 +1,23 @@
 """Logins at servers of tools: how they begin, how their answer comes back, and how they end."""
 
+import socket
 import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
 
-from rumi.agent.mcp.messages import LoginNeeded
+from rumi.agent.mcp.messages import LoginNeeded, ServerSettings
+from rumi.agent.mcp.oauth import answers
 from rumi.agent.mcp.oauth.flow import Attempt
 from rumi.agent.mcp.oauth.login import log_out
 from rumi.agent.mcp.oauth.logins import Logins
 from rumi.agent.mcp.oauth.requests import LoginError, LoginRequests
 from rumi.agent.mcp.servers import try_once
 from rumi.errors import UsageError
+from rumi.platform.config.schema import McpSection
 from rumi.platform.learned_secrets import LEARNED
 from rumi.platform.redact import Redactor
 from tests.agent.mcp.oauth_world import Tools, agreeing, logged_in, tools_with_login
@@ -229,3 +232,40 @@ async def test_a_code_is_taken_once(tmp_path: Path, tools: Tools) -> None:
     with pytest.raises(LoginError, match="invalid_grant"):
         await person.attempt.finished(LoginRequests(tools.address), code)
     assert tools.grants.takes(login.access, tools.address) is None  # the server ended what the code gave
+
+
+async def test_silent_connections_to_the_port_do_not_hold_a_login(tmp_path: Path, tools: Tools) -> None:
+    held: list[socket.socket] = []
+
+    def browser(attempt: Attempt) -> Sequence[str]:
+        port = urlsplit(attempt.redirect_uri).port or 0
+        held.extend(socket.create_connection(("127.0.0.1", port)) for _ in range(5))
+        held[0].sendall(b"GET /callback?code=")
+        held[1].sendall(b"\x16\x03\x01 no HTTP\r\n\r\n")
+        return agreeing(attempt)
+
+    assert (await logged_in(tools.settings(), tmp_path, browser))[0].access
+    for one in held:
+        assert one.recv(10) == b""  # closed with the login
+        one.close()
+
+
+async def test_a_login_without_an_answer_ends_in_time(
+    tmp_path: Path, tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answers, "ANSWER_S", 0.05)
+    with pytest.raises(LoginError, match="No answer of the login came in time"):
+        await logged_in(tools.settings(), tmp_path, lambda attempt: [])
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        uri = f"http://127.0.0.1:{taken.getsockname()[1]}/callback"
+        with pytest.raises(LoginError, match="cannot be opened: Address already in use"):
+            await logged_in(tools.settings(redirect_uri=uri), tmp_path)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://192.168.1.5:8123/mcp", "http://tools.example/mcp", "https://169.254.169.254/"]
+)
+async def test_no_login_goes_over_a_network_in_the_clear(tmp_path: Path, url: str) -> None:
+    settings = ServerSettings("web", McpSection(url=url))
+    with pytest.raises(LoginError, match=r"not asked over http|is not public"):
+        await logged_in(settings, tmp_path)

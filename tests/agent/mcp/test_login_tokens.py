@@ -84,7 +84,7 @@ async def test_a_token_is_stored_before_it_is_used(tmp_path: Path, tools: Tools)
 
 
 async def test_a_renewal_that_is_cancelled_keeps_its_tokens(tmp_path: Path, tools: Tools) -> None:
-    settings, asked = tools.settings(), trio.Event()
+    settings, asked, answered = tools.settings(), trio.Event(), trio.Event()
     await logged_in(settings, tmp_path)
     await aged(settings, tmp_path, tools)
     token = trio.lowlevel.current_trio_token()
@@ -92,8 +92,9 @@ async def test_a_renewal_that_is_cancelled_keeps_its_tokens(tmp_path: Path, tool
     def slow(request: object) -> None:
         token.run_sync_soon(asked.set)
         time.sleep(0.2)
-        form = tools.grants.heard[-1][1]
-        request.send(*tools.grants.gives(form, ""))  # type: ignore[attr-defined]
+        given = tools.grants.gives(tools.grants.heard[-1][1], "")
+        token.run_sync_soon(answered.set)
+        request.send(*given)  # type: ignore[attr-defined]
 
     tools.grants.faults["/token"] = slow
     async with trio.open_nursery() as nursery:
@@ -104,6 +105,7 @@ async def test_a_renewal_that_is_cancelled_keeps_its_tokens(tmp_path: Path, tool
         nursery.start_soon(trying)
         await asked.wait()
         nursery.cancel_scope.cancel()
+    await answered.wait()  # from now on, the first tokens are invalid
     login = Logins(tmp_path).of(settings)
     assert login is not None
     assert login.refresh == tools.grants.grants[0].refresh

@@ -42,6 +42,7 @@ async def log_in(settings: ServerSettings, home: Path, language: Language, view:
     """
     name, section = settings.name, settings.section
     requests, logins = LoginRequests(section.url), Logins(home)
+    await requests.check(section.url)  # the tokens will go there
     challenge = await challenge_of(settings)
     try:
         server = await discover(requests, section.url, challenge)

@@ -26,7 +26,7 @@ class LoginRequests:
         self._referrals = referrals or Referrals(url)
 
     async def check(self, url: str) -> None:
-        """Check an address that a browser is sent to.
+        """Check an address to which a browser or a token is sent.
 
         Raises:
             LoginError: The address is not https, or the guard refuses it.
