@@ -44,7 +44,7 @@ def _mcp_server(
 ) -> ServerSettings:
     tables: list[dict[str, str]] = []
     fault = None
-    for table in (section.env, section.headers):
+    for table in (section.env, section.headers, {"client_secret": section.client_secret}):
         try:
             tables.append({key: filled(value, known) for key, value in table.items()})
         except KeyError as missing:
@@ -55,7 +55,10 @@ def _mcp_server(
                 name=name,
                 variable=missing.args[0],
             )
-    return ServerSettings(name, section, tables[0], tables[1], fault, log, redact)
+    env, headers, login = tables
+    return ServerSettings(
+        name, section, env, headers, fault, log, redact, client_secret=login.get("client_secret", "")
+    )
 
 
 def budget_rules_of(loaded: Loaded) -> Rules:

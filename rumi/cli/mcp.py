@@ -8,8 +8,9 @@ import click
 
 from rumi.cli import run_async
 from rumi.cli.asking import when_free
+from rumi.cli.mcp_login import forget_login, login, logout
 from rumi.cli.mcp_serve import serve
-from rumi.cli.mcp_servers import absolute_command, missing_paths, servers_of
+from rumi.cli.mcp_servers import absolute_command, missing_paths, named, servers_of
 from rumi.cli.printing import JSON, confirm, echo, echo_json
 from rumi.cli.speaking import Listing, reader, say, tr, translate
 from rumi.errors import UsageError
@@ -34,12 +35,15 @@ def command() -> None:
 
 
 command.add_command(serve)
+command.add_command(login)
+command.add_command(logout)
 
 
 @command.command("list")
 @JSON
 def list_(as_json: bool = False) -> None:
     """List the servers: name, state, tools, and what they may do."""
+    from rumi.agent.mcp.oauth.logins import Logins, login_of
     from rumi.platform.home import Home
 
     root, servers = servers_of()
@@ -47,8 +51,10 @@ def list_(as_json: bool = False) -> None:
     if Home(root).lock_holder():
         found: Any = run_async(when_free, Home(root).make(), "mcp", _nothing, {"do": "list"})
         states = {server["name"]: server for server in found}
+    logins = Logins(root)
     listed = [
-        {"name": server.name, **states.get(server.name, {}), **_rights(server)} for server in servers.values()
+        {"name": server.name, **login_of(logins, server), **states.get(server.name, {}), **_rights(server)}
+        for server in servers.values()
     ]
     if as_json:
         echo_json(listed, indent=2)
@@ -70,6 +76,7 @@ def list_(as_json: bool = False) -> None:
         for lines in row.get("changes", {}).values():
             for line in lines:
                 echo(f"    {flat(line)}")
+        _tell_login(server.name, row.get("login"))
         _tell_unusable(row.get("unusable", {}), row.get("notes", ()))
         for one in row.get("refused", ()):
             host = flat(one["host"])
@@ -217,7 +224,7 @@ def allow(name: str, hosts: tuple[str, ...], path: tuple[str, ...], network: boo
     from rumi.platform.home import Home
 
     root, servers = servers_of()
-    section = _named(servers, name).section
+    section = named(servers, name).section
     if not (hosts or path or network):
         raise UsageError(
             "What may it reach?", "Example: rumi mcp allow {name} api.example.org:443", name=name
@@ -270,7 +277,7 @@ def test(name: str, accept: bool, as_json: bool) -> None:
     from rumi.platform.home import Home
 
     root, servers = servers_of()
-    settings = _named(servers, name)
+    settings = named(servers, name)
     home = Home(root).make()
 
     async def trying() -> "Any":
@@ -342,14 +349,14 @@ def _warn_of_folders(settings: "ServerSettings", root: Path) -> None:
 @click.argument("name")
 @click.option("--files", is_flag=True, help="Delete its own folder too.")
 def remove(name: str, files: bool) -> None:
-    """Remove server NAME from config.toml, and what was accepted of it."""
+    """Remove server NAME from config.toml, with what was accepted of it and its login."""
     from rumi.agent.mcp.pins import AcceptedTools
     from rumi.agent.mcp.servers import FOLDER
     from rumi.platform.config.editing import edit_toml
     from rumi.platform.home import Home
 
     root, servers = servers_of()
-    _named(servers, name)
+    named(servers, name)
 
     def change(document: "Any") -> None:
         del document["mcp"][name]
@@ -358,6 +365,7 @@ def remove(name: str, files: bool) -> None:
 
     edit_toml(root / "config.toml", change)
     AcceptedTools(root).forget(name)
+    forget_login(Home(root).make(), name)
     folder = root / FOLDER / name
     if files:
         shutil.rmtree(folder, ignore_errors=True)
@@ -366,12 +374,6 @@ def remove(name: str, files: bool) -> None:
     say("Removed {name}.", name=name)
     if lock_holder := Home(root).lock_holder():
         say("{lock_holder} uses it until its next start.", lock_holder=lock_holder, err=True)
-
-
-def _named(servers: "Mapping[str, ServerSettings]", name: str) -> "ServerSettings":
-    if name not in servers:
-        raise UsageError("Unknown server {name}.", "rumi mcp list shows the servers.", name=name)
-    return servers[name]
 
 
 async def _nothing(home: "Home", request: "Mapping[str, object]") -> object:
@@ -401,6 +403,18 @@ def _marks(server: "ServerSettings") -> list[str]:
         marks += server.section.hosts
     marks += ["closed"] * (not server.section.open_world)
     return marks + ["trusted"] * server.section.trusted + (["fault"] if server.fault else [])
+
+
+def _tell_login(name: str, login: "Mapping[str, Any] | None") -> None:
+    """Print the state of a server's login."""
+    if login is None:
+        return
+    if login["state"] != "logged in":
+        say("  needs login: rumi mcp login {name}", name=name)
+    elif login["renewed"] or not login["until"]:
+        say("  logged in; Rumi renews the login by itself")
+    else:
+        say("  logged in until {until}", until=login["until"])
 
 
 def _tell_unusable(unusable: "Mapping[str, str]", notes: "Sequence[str]") -> None:

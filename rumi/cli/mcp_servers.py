@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rumi.cli.printing import confirm
 from rumi.cli.speaking import say, tr
+from rumi.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,6 +24,17 @@ def servers_of() -> "tuple[Path, dict[str, ServerSettings]]":
 
     root = home_from(os.environ)
     return root, {server.name: server for server in mcp_settings_of(load_settings(root, os.environ, {}))}
+
+
+def named(servers: "Mapping[str, ServerSettings]", name: str) -> "ServerSettings":
+    """Return the server with this name.
+
+    Raises:
+        UsageError: There is none.
+    """
+    if name not in servers:
+        raise UsageError("Unknown server {name}.", "rumi mcp list shows the servers.", name=name)
+    return servers[name]
 
 
 def absolute_command(words: "Sequence[str]", *, sandbox: bool) -> "tuple[str, ...]":

@@ -20,6 +20,7 @@ WRITTEN = (
         "folders",
         "tasks",
         "bots",
+        "mcp-logins",
         "cache",
         "logs",
         "run",

@@ -10,6 +10,7 @@ from copy import copy
 from typing import Any, Final
 from urllib.parse import quote, quote_plus
 
+from rumi.platform.learned_secrets import LEARNED
 from rumi.platform.secret_forms import HIDDEN, TABLE
 
 __all__ = ["HIDDEN", "Redactor", "StreamRedactor"]
@@ -48,22 +49,45 @@ class Encoded(str):
 
 
 class Redactor:
-    """Hides known secrets in all of their encodings, and everything that looks like a secret."""
+    """Hides known secrets in all of their encodings, and everything that looks like a secret.
+
+    Known are the secrets of this redactor, and those that the process has learned since it runs (`LEARNED`).
+    """
 
     def __init__(self, secrets: Iterable[str]) -> None:
         """Prepare the search for `secrets`, which are plain values; values that are too short are ignored."""
-        secrets = [secret.strip() for secret in secrets if len(secret.strip()) >= _LEAST_LENGTH]
-        forms = {form for secret in secrets for form in _forms(secret)}
-        # The longest first, so that a form that contains another is hidden completely.
-        self._forms = sorted((form for form in forms if form not in HIDDEN), key=lambda f: (-len(f), f))
-        self._encoded = {form for secret in secrets for form in _base64_forms(_raw(secret))}
-        self._beginnings: frozenset[str] | None = None
+        self._own = tuple(secrets)
+        self._generation = 0
+        self._know(self._own)
         self._memo: dict[str, str] | None = None
         self._memo_chars = 0
         self._lock = threading.Lock()
         self._named_values: dict[tuple[str, str], str] | None = None
         """The results for the values of names, which come again in each description of a tool."""
         self._named_chars = 0
+
+    def _know(self, secrets: Iterable[str]) -> None:
+        secrets = [secret.strip() for secret in secrets if len(secret.strip()) >= _LEAST_LENGTH]
+        forms = {form for secret in secrets for form in _forms(secret)}
+        # The longest first, so that a form that contains another is hidden completely.
+        self._forms = sorted((form for form in forms if form not in HIDDEN), key=lambda f: (-len(f), f))
+        self._encoded = {form for secret in secrets for form in _base64_forms(_raw(secret))}
+        self._beginnings: frozenset[str] | None = None
+
+    def _keep_up(self) -> None:
+        """Take over what the process has learned since the last call."""
+        if self._generation == LEARNED.generation:
+            return
+        generation, learned = LEARNED.state()
+        self._know((*self._own, *learned))
+        with self._lock:  # remembered results may still have what is a secret now
+            if self._memo is not None:
+                self._memo.clear()
+                self._memo_chars = 0
+            if self._named_values is not None:
+                self._named_values.clear()
+                self._named_chars = 0
+        self._generation = generation
 
     def remembering(self) -> "Redactor":
         """Return a redactor with the same secrets that remembers long texts, for texts that come again.
@@ -80,6 +104,7 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """Replace known secrets and everything that looks like a secret with `[hidden]`. Idempotent."""
+        self._keep_up()
         if self._memo is None:
             return TABLE.hide(self.known(text))
         with self._lock:
@@ -100,6 +125,7 @@ class Redactor:
 
     def known(self, text: str) -> str:
         """Replace only known secrets, in all of their encodings, with `[hidden]`."""
+        self._keep_up()
         # A search for each form is faster than one expression with all of them: `re` has no literal prefix to
         # search for in that.
         for form in [form for form in self._forms if form in text]:
@@ -137,6 +163,7 @@ class Redactor:
 
         `before` is the end of the preceding text.
         """
+        self._keep_up()
         if self._beginnings is None:
             self._beginnings = frozenset(form[:end] for form in self._forms for end in range(1, len(form)))
         longest = len(self._forms[0]) if self._forms else 1

@@ -123,6 +123,8 @@ WALK: dict[str, list[list[str]]] = {
                 ["three", "--env", EVIL, "--", "x"]],
     "mcp allow": [[EVIL, EVIL], ["own", EVIL], ["own", "api.example.org:443"]],
     "mcp list": [[], ["--json"]],
+    "mcp login": [["own"], ["gone", "--no-browser"], [EVIL]],
+    "mcp logout": [["own"], [EVIL]],
     "mcp remove": [[EVIL]],
     "mcp test": [["own"], ["own", "--json"], ["own", "--accept"], ["gone"], [EVIL]],
     "debug sandbox status": [[]],

@@ -49,6 +49,8 @@ WORDS = {
     "mcp add": ["time", "--url", "http://127.0.0.1/mcp"],
     "mcp test": ["time"],
     "mcp remove": ["time"],
+    "mcp login": ["time"],
+    "mcp logout": ["time"],
     "config people list": [],
     "config people add": ["ann", "--telegram", "11"],
     "config people remove": ["ann"],

@@ -25,10 +25,12 @@ from rumi.agent.mcp.hosts import AskedHosts
 from rumi.agent.mcp.lines import PARSE_ERROR, RAW, UNREAD, Lines
 from rumi.agent.mcp.listing import list_all
 from rumi.agent.mcp.messages import CallOutcome, Listing, McpError, Progress, ServerRefused, ServerSettings
+from rumi.agent.mcp.oauth.bearer import Bearer
 from rumi.agent.mcp.outcomes import outcome_of
 from rumi.agent.mcp.process import ServerProcess, running
-from rumi.agent.mcp.remote import Heard, failure, may_be_old, of_status, over_http
+from rumi.agent.mcp.remote import Heard, failure, may_be_old, over_http
 from rumi.agent.mcp.streams import json_of, message_of, read_by
+from rumi.platform.threads import Threads
 
 _WAITING: Final = 64
 """Maximum number of buffered messages to a server that does not read its input.
@@ -136,8 +138,9 @@ class LibraryConnection:
                 raise SessionLost from None
             said = error.error.message
             # The library's own words for any status from 400 on.
-            if said == "Server returned an error response" and self._state.heard.trouble is not None:
-                raise of_status(self._settings, self._state.heard.trouble) from None
+            of_http = self._state.heard.error(self._settings)
+            if said == "Server returned an error response" and of_http is not None:
+                raise of_http from None
             if error.error.code == wire.CONNECTION_CLOSED and said == "Connection closed":
                 raise self._state.ended or McpError("The server has ended.") from None
             # The library's own words for an answer over HTTP that is not valid JSON.
@@ -187,7 +190,8 @@ def _streams(
 ) -> AbstractAsyncContextManager["tuple[Any, Any]"]:
     if settings.section.command:
         return _of_process(settings, home, complaints, asked, state)
-    return over_http(settings, state.heard, again=again)
+    bearer = Bearer(settings, home.parent.parent, Threads())
+    return over_http(settings, state.heard, bearer, again=again)
 
 
 @asynccontextmanager

@@ -27,6 +27,12 @@ class McpError(RumiError):
     refused: tuple[Text, ...] = ()
 
 
+class LoginNeeded(McpError):
+    """The server wants a login of its user, or the login that Rumi has is not accepted any more."""
+
+    code = "mcp_login"
+
+
 class ServerRefused(McpError):
     """The server answered with an error. `words` is the server's untrusted text."""
 
@@ -39,7 +45,7 @@ class ServerRefused(McpError):
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """A server's section of the configuration, with resolved secrets in `env` and `headers`.
+    """A server's section of the configuration, with resolved secrets in `env`, `headers`, `client_secret`.
 
     `fault` is an error if a secret is missing. `redact` hides secrets in the server's output, because the
     server received some secrets and may repeat them. `log` limits the log of its standard error.
@@ -52,6 +58,7 @@ class ServerSettings:
     fault: RumiError | None = None
     log: LogSection = field(default=LogSection(), compare=False)
     redact: Redactor = field(default=Redactor(()), repr=False, compare=False)
+    client_secret: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 from rumi.agent.mcp.messages import McpError, ServerSettings
+from rumi.agent.mcp.oauth.bearer import Bearer
 from rumi.agent.mcp.streams import read_whole
 from rumi.platform import http
 from rumi.texts import Text
@@ -27,13 +28,22 @@ class Heard:
     """What the HTTP answers of a server said so far.
 
     `trouble` is the last answer that was neither a success nor about a lost session. `page` is True if an
-    answer was a web page. `session_lost` is True if the server does not know the session any more.
+    answer was a web page. `session_lost` is True if the server does not know the session any more. `login` is
+    the error if `trouble` is about the login.
     """
 
     def __init__(self) -> None:
         self.trouble: httpx2.Response | None = None
         self.page = False
         self.session_lost = False
+        self.login: McpError | None = None
+
+    def error(self, settings: ServerSettings) -> McpError | None:
+        """Return the error that the last trouble means; None if there was none."""
+        if self.trouble is None:
+            return None
+        about_login = self.trouble.status_code in (401, 403)
+        return (self.login if about_login else None) or of_status(settings, self.trouble)
 
 
 def may_be_old(settings: ServerSettings, heard: Heard) -> bool:
@@ -44,12 +54,13 @@ def may_be_old(settings: ServerSettings, heard: Heard) -> bool:
 
 @asynccontextmanager
 async def over_http(
-    settings: ServerSettings, heard: Heard, *, again: bool = False
+    settings: ServerSettings, heard: Heard, bearer: Bearer, *, again: bool = False
 ) -> AsyncIterator["tuple[Any, Any]"]:
     """Yield the streams of a server's messages over streamable HTTP, or over the older HTTP with SSE.
 
     The older transport is tried first for an address that ends in `/sse`, and otherwise if a server has
-    refused streamable HTTP (`again`), as the specification says (Backwards Compatibility).
+    refused streamable HTTP (`again`), as the specification says (Backwards Compatibility). `bearer` has the
+    tokens of the server's login.
     """
     url, most = settings.section.url, settings.section.max_bytes
     may_be = again or httpx2.URL(url).path.rstrip("/").endswith("/sse")
@@ -63,7 +74,7 @@ async def over_http(
             timeout=httpx2.Timeout(_CONNECT_S, read=_QUIET_S),
         ),
     )
-    client.most_bytes, client.heard = most, heard
+    client.most_bytes, client.heard, client.bearer = most, heard, bearer
     try:
         if may_be and await _is_old(client, url):
             # The library would open and close the client, which is open already.
@@ -101,10 +112,18 @@ class _BoundedClient(httpx2.AsyncClient):
 
     most_bytes = 0
     heard = Heard()
+    bearer: Bearer
 
     async def send(self, request: httpx2.Request, **more: Any) -> httpx2.Response:
-        """Send a request, with the limits of this class applied to the response."""
+        """Send a request with the token of the login, and apply the limits of this class to the response."""
+        used = await self.bearer.authorize(request)
         response = await super().send(request, **more)
+        if response.status_code == 401 and used and await self.bearer.renew(used):
+            await response.aclose()
+            await self.bearer.authorize(request)
+            response = await super().send(request, **more)
+        if response.status_code in (401, 403):
+            self.heard.login = await self.bearer.trouble(response)
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             await response.aclose()
             raise httpx2.DecodingError("The answer is compressed, which was not asked for.", request=request)
@@ -164,7 +183,7 @@ def failure(settings: ServerSettings, heard: Heard, error: BaseException) -> Mcp
             "Correct the address: it often ends in /mcp.",
             url=_address(settings),
         )
-    return None if heard.trouble is None else of_status(settings, heard.trouble)
+    return heard.error(settings)
 
 
 def _unreachable(why: Text) -> McpError:
@@ -219,8 +238,8 @@ def of_status(settings: ServerSettings, response: httpx2.Response) -> McpError:
     if status in (401, 403):
         return McpError(
             "The server wants credentials (HTTP {status}).",
-            "Get a token from its service. Then: rumi config set {variable} -, and in config.toml: "
-            '[mcp.{name}.headers] Authorization = "Bearer ${variable}"',
+            "Log in with: rumi mcp login {name}. Or get a token from its service. Then: rumi config set "
+            '{variable} -, and in config.toml: [mcp.{name}.headers] Authorization = "Bearer ${variable}"',
             status=status,
             name=name,
             variable=f"{name.upper().replace('-', '_')}_TOKEN",

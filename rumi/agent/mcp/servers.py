@@ -24,6 +24,7 @@ from rumi.agent.mcp.messages import (
     RemoteTool,
     ServerSettings,
 )
+from rumi.agent.mcp.oauth.logins import Logins, login_of
 from rumi.agent.mcp.pins import AcceptedTools, ServerPin, digest_of
 from rumi.agent.mcp.results import Look, SaveFile, nowhere
 from rumi.agent.mcp.server import KnownServer, McpServer, opened, take_tools
@@ -36,6 +37,7 @@ from rumi.errors import UsageError
 from rumi.models.model import Message
 from rumi.platform.caller import Caller
 from rumi.platform.calls import call
+from rumi.platform.chat_ids import LOCAL
 from rumi.platform.threads import Threads
 from rumi.texts import Language, Text
 
@@ -76,6 +78,7 @@ class McpServers:
         self._known = {server.name: KnownServer(server, self._audit_refusal) for server in servers}
         self._home = home
         self._accepted = AcceptedTools(home)
+        self._logins = Logins(home)
         self._offload = Threads()
         self._audit = audit
 
@@ -178,6 +181,39 @@ class McpServers:
         self._audit_state(self._known[name])
         return tested_as_json(tested, language)
 
+    @call("mcp.reconnect", rights="all")
+    async def reconnect(self, caller: Caller, *, name: str) -> object:
+        """Start a server again that waits after a failure, such as one that lacked a login; return its state.
+
+        A server that runs keeps its connection: its requests take the login as it is stored now.
+
+        Raises:
+            UsageError: There is no such server.
+        """
+        caller.check_owner_of_home()
+        self._settings(name)
+        known = self._known[name]
+        if known.state not in ("ready", "stopped"):
+            await self._supervisor.stop(name)
+            known.error, known.settled = None, trio.Event()
+            with suppress(ActorError):
+                await self._supervisor.get_or_start(name)
+            await _wait_for(known)
+        self._audit_state(known)
+        return self._reported(known)
+
+    async def forget_logins(self, owner: str) -> int:
+        """Delete the logins at servers if the owner is that of the home; return how many there were.
+
+        Raises:
+            McpError: A login cannot be deleted.
+        """
+        names = self._logins.names() if owner == LOCAL else []
+        for name in names:
+            async with self._logins.locked(name):
+                self._logins.forget(name)
+        return len(names)
+
     def _settings(self, name: str) -> ServerSettings:
         if name not in self._known:
             raise UsageError("Unknown server {name}.", "rumi mcp list shows the servers.", name=name)
@@ -185,7 +221,10 @@ class McpServers:
 
     def report(self) -> list[dict[str, object]]:
         """Return the servers with their states and tools, in JSON types."""
-        return [_reported(known) for known in self._known.values()]
+        return [self._reported(known) for known in self._known.values()]
+
+    def _reported(self, known: KnownServer) -> dict[str, object]:
+        return {**_reported(known), **login_of(self._logins, known.settings, known.error)}
 
     def _tools_of(self, known: KnownServer, chat: ForChat) -> list[Tool]:
         settings, tools = known.settings, list[Tool]()

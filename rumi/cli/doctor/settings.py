@@ -1,11 +1,13 @@
 """Checks of the configuration and its keys. They call no server."""
 
 import shlex
+import time
 from collections import Counter
 
 from rumi.agent.mcp.bwrap import hidden_folders
 from rumi.agent.mcp.launchers import started
 from rumi.agent.mcp.messages import ServerSettings
+from rumi.agent.mcp.oauth.logins import Login, Logins
 from rumi.agent.mcp.paths import advice
 from rumi.agent.mcp.pins import AcceptedTools
 from rumi.app.settings import mcp_settings_of
@@ -18,6 +20,7 @@ from rumi.platform.config.people import listed
 from rumi.platform.config.schema import TelegramBotSection
 from rumi.platform.home import Home
 from rumi.platform.printable import flat
+from rumi.platform.timestamps import utc
 from rumi.texts import Text
 
 MOST_LEFT_OUT = 5
@@ -225,6 +228,7 @@ def _checked(home: Home, server: ServerSettings) -> Check:
         hidden = hidden_folders(server, home.root)
         if section.command:
             started(section)
+        login = Logins(home.root).of(server)
     except RumiError as error:
         return Check(name, "failure", error.message, error.advice)
     if section.command and not section.sandbox:
@@ -239,12 +243,27 @@ def _checked(home: Home, server: ServerSettings) -> Check:
     if section.url.startswith("http://") and server.headers and "//127.0.0.1" not in section.url:
         found = Text("{name} gets its headers over http, which others may read on the way", name=server.name)
         return Check(name, "warning", found, Text("Use https."))
+    about_login = None if login is None else _login(server.name, login)
+    if about_login is not None and about_login.verdict != "ok":
+        return about_login
     if hidden:
         found = Text(
             "{name} names {path}, which its sandbox does not have", name=server.name, path=hidden[0].path
         )
         return Check(name, "warning", found, advice(hidden[0], server.name))
-    return _left_out(home, server) or Check(name, "ok", _reach(server))
+    return _left_out(home, server) or about_login or Check(name, "ok", _reach(server))
+
+
+def _login(server: str, login: Login) -> Check:
+    """Return the finding about the login at a server."""
+    name, advice = f"mcp {server}", Text("Log in with: rumi mcp login {name}", name=server)
+    if login.ended:
+        return Check(name, "warning", Text("the login at {name} has ended", name=server), advice)
+    if login.refresh or login.expires is None:
+        return Check(name, "ok", Text("logged in to {name}; Rumi renews the login by itself", name=server))
+    if login.expires < time.time():
+        return Check(name, "warning", Text("the login at {name} has ended", name=server), advice)
+    return Check(name, "ok", Text("logged in to {name} until {until}", name=server, until=utc(login.expires)))
 
 
 def _reach(server: ServerSettings) -> Text:

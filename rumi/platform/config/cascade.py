@@ -150,7 +150,11 @@ def _key_name(name: str) -> str:
 def variables_of(settings: Settings) -> frozenset[str]:
     """Return the names of variables that MCP servers refer to or that hold tokens of additional bots."""
     servers = settings.mcp.values()
-    texts = (text for server in servers for text in (*server.env.values(), *server.headers.values()))
+    texts = (
+        text
+        for server in servers
+        for text in (*server.env.values(), *server.headers.values(), server.client_secret)
+    )
     tokens = map(TelegramBotSection.variable, settings.telegram.bots)
     return frozenset((*(name for text in texts for name in references(text)), *tokens))
 

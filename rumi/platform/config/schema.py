@@ -324,6 +324,19 @@ def _check_mail_address(address: str) -> None:
         raise ValueError("the address of a mailbox, such as ana@example.org")
 
 
+def _check_redirect_uri(uri: str) -> None:
+    if uri:
+        _check_url(uri)
+        parts = urlsplit(uri)
+        if parts.scheme != "http" or parts.hostname not in ("127.0.0.1", "localhost"):
+            raise ValueError("an http address of this machine, such as http://localhost:8765/callback")
+
+
+def _check_reference(value: str) -> None:
+    if value and not references(value):
+        raise ValueError("a reference such as $MY_SECRET")
+
+
 def _bytes_as_text(value: Any) -> Any:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
@@ -847,13 +860,15 @@ class TelegramSection(Section):
 class McpSection(Section):
     """`[mcp.NAME]`: an MCP server whose tools the assistant can use. The server is a program or a URL.
 
-    `command` starts a process, in a sandbox unless `sandbox` is false; `url` is the URL of a remote server.
-    Secrets in `env` and `headers` must be references: `$VAR` or `${VAR}`. `tools` are the tools to use; an
-    empty list means all. Results from a `trusted` server do not taint a chat: they do not count as untrusted
-    content. `open_world = false` declares that the server's tools access only the server's own data. `max_kb`
-    limits the size of one message from the server, `max_folder_mb` the total size of the files in the
-    server's folder. `hosts` are the hosts that a server in a sandbox may reach, each with its port;
-    `network = true` allows all hosts, and this machine too.
+    `command` starts a process, in a sandbox unless `sandbox` is false; `url` is the URL of a remote
+    server. Secrets in `env` and `headers` must be references: `$VAR` or `${VAR}`. `client_id` and
+    `client_secret` are those of an OAuth client that was registered by hand, `redirect_uri` the address
+    to which its logins return, and `scopes` the rights to ask for. `tools` are the tools to use; an empty
+    list means all. Results from a `trusted` server do not taint a chat: they do not count as untrusted
+    content. `open_world = false` declares that the server's tools access only the server's own data.
+    `max_kb` limits the size of one message from the server, `max_folder_mb` the total size of the files
+    in the server's folder. `hosts` are the hosts that a server in a sandbox may reach, each with its
+    port; `network = true` allows all hosts, and this machine too.
     """
 
     command: Annotated[str, _checked(_check_command)] = ""
@@ -861,6 +876,10 @@ class McpSection(Section):
     env: dict[Annotated[str, _checked(_check_variable)], Annotated[str, _checked(_check_argument)]] = {}
     url: Annotated[str, _checked(_check_mcp_url)] = ""
     headers: dict[Annotated[str, _checked(_check_header)], Annotated[str, _checked(_check_argument)]] = {}
+    client_id: Annotated[str, _checked(_check_argument)] = ""
+    client_secret: Annotated[str, _checked(_check_reference)] = ""
+    redirect_uri: Annotated[str, _checked(_check_redirect_uri)] = ""
+    scopes: tuple[Annotated[str, _checked(_check_word)], ...] = ()
     trusted: bool = False
     open_world: bool = True
     tools: tuple[Annotated[str, _checked(_check_word)], ...] = ()
@@ -892,6 +911,10 @@ class McpSection(Section):
     def _one_way(self) -> "McpSection":
         if bool(self.command) == bool(self.url):
             raise ValueError("a server with a `command` or with a `url`, one of them")
+        if self.command and (self.client_id or self.client_secret or self.redirect_uri or self.scopes):
+            raise ValueError("a `url` for a login: a command gets its secrets in `env`")
+        if self.client_secret and not self.client_id:
+            raise ValueError("a `client_id` for the `client_secret`")
         for table, secret in ((self.env, SECRET_VARIABLE), (self.headers, SECRET_HEADER)):
             for name, value in table.items():
                 if secret.search(name) and not references(value):

@@ -177,6 +177,9 @@ PANEL_WORDS: Final[dict[str, Text]] = {
     "server_waits": Text("{count} tools wait until you have read them"),
     "server_waits_one": Text("1 tool waits until you have read it"),
     "server_withheld": Text("Held back"),
+    "server_login": Text("Login"),
+    "server_logged_in": Text("logged in"),
+    "server_needs_login": Text("needs login"),
     "server_works": Text("The server works; {count} tools are accepted."),
     "servers": Text("Servers of tools"),
     "servers_about": Text(

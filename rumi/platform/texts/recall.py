@@ -14,6 +14,7 @@ _DELETED = {
     "facts": Text("facts"),
     "schedules": Text("schedules"),
     "tasks": Text("tasks"),
+    "logins": Text("logins at servers of tools"),
     "chats": Text("chats"),
     "passages": Text("passages of the index"),
     "recordings": Text("recordings"),

@@ -8,7 +8,7 @@ import { commandLine, doing, folded, outcome } from "./acting.js";
 import { facts } from "./acts.js";
 import { effect, serverState } from "./managed.js";
 
-/** @typedef {{name: string, state: string, why: string, advice: string, tools: string[], withheld: string[], unusable: Record<string, string>, notes: string[], refused: {host: string, times: number}[], calls: number, failures: number}} Server */
+/** @typedef {{name: string, state: string, why: string, advice: string, tools: string[], withheld: string[], unusable: Record<string, string>, notes: string[], refused: {host: string, times: number}[], calls: number, failures: number, login?: {state: string}}} Server */
 /** @typedef {{name: string, asks?: string, accepted: boolean, unusable?: string, description: string, changes?: {path: string, before: string | null, now: string | null}[]}} Tool */
 
 const REFRESH_MS = 5000;
@@ -93,6 +93,7 @@ async function show(server, refresh) {
       [say("about_state"), say(...state)],
       [say("server_tools"), server.tools.join(", ")],
       [say("server_withheld"), server.withheld.join(", ")],
+      [say("server_login"), server.login ? say(server.login.state === "logged in" ? "server_logged_in" : "server_needs_login") : ""],
     ]),
     ...(server.state === "failed" ? [notice([server.why, server.advice].filter(Boolean).join(" "), "bad")] : []),
     ...server.notes.map((note) => notice(note, "warn")),
