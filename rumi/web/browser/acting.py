@@ -157,7 +157,7 @@ async def _fill(
 
 
 async def _press(page: Page, element: Element) -> None:
-    """Press an element with the mouse; if something lies over it, by a script, so that nothing else is met."""
+    """Press an element with the mouse; if something lies over it, by a script: nothing else is met."""
     point = await _run(page, element, _POINT)
     if point is None:
         await _run(page, element, "function() { this.click(); }")

@@ -17,7 +17,7 @@ from rumi.web.browser.messages import BrowserSettings, PageError
 from rumi.web.browser.reading import Found, read
 from rumi.web.browser.requests import AUTO_ATTACH, hold_requests, judge, watch_requests
 from rumi.web.browser.sending import Mode
-from rumi.web.browser.snapshot import Effect, Element, FieldValue, Snapshot
+from rumi.web.browser.snapshot import Effect, Element, Snapshot
 
 MOST_ELEMENTS: Final = 20_000
 """Maximum number of elements of a page whose tree is read. Of a larger page, only the text is read."""
@@ -222,7 +222,7 @@ class Page:
 
     def _cleaned(self, effect: Effect) -> Effect:
         fields = tuple(
-            FieldValue(self.clean(one.label), self.clean(one.value), one.hidden) for one in effect.fields
+            replace(one, label=self.clean(one.label), value=self.clean(one.value)) for one in effect.fields
         )
         return replace(effect, name=self.clean(effect.name), href=effect.href, fields=fields)
 

@@ -100,7 +100,9 @@ class _Forms:
             if kind not in FIELDS:
                 continue
             value = value_of(ax, node, kind)
-            shown = FieldValue(name_of(ax, node), "" if kind == "password" else value, kind == "password")
+            shown = FieldValue(
+                node.id, name_of(ax, node), "" if kind == "password" else value, kind == "password"
+            )
             if node.type == "radio" and value == "off":
                 continue
             if (form := dom.form_of(node)) is not None:
@@ -149,7 +151,7 @@ class _Walk:
                 stack.extend(reversed(children))
 
     def _enter(self, ax: AxNode) -> tuple[bool, str | None]:
-        """Read a node; return True if its children are to be read, and the prefix of the line that it ends."""
+        """Read a node; return True if its children are to be read, and the prefix of the line it ends."""
         role = str(ax.get("role", {}).get("value", "")).lower()
         if ax.get("ignored"):
             return True, None

@@ -18,6 +18,7 @@ MOST_CHARS: Final = 12_000
 class FieldValue:
     """A field of a form, as a person sees it. The value of a password is never read; it is `hidden`."""
 
+    node: int
     label: str
     value: str
     hidden: bool = False
