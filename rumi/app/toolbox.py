@@ -96,6 +96,7 @@ class Toolbox:
     mcp: Callable[[ChatView], tuple[Tool, ...]] = lambda view: ()
     of_channel: Callable[[str], tuple[Tool, ...]] = lambda chat: ()
     of_images: Callable[[ChatView], tuple[Tool, ...]] = lambda view: ()
+    of_browser: Callable[[ChatView], tuple[Tool, ...]] = lambda view: ()
 
     def tools_for(self, view: ChatView) -> tuple[Tool, ...]:
         """Return the tools of one chat."""
@@ -114,6 +115,7 @@ class Toolbox:
             SharedListTool(self.journal, chat, view.user, view.turn, view.tainted),
             *self.of_channel(chat),
             *self.of_images(view),
+            *self.of_browser(view),
             *self.mcp(view),
         )
         return (
@@ -189,7 +191,13 @@ def _new_schedule(view: ChatView, owner: str) -> ScheduleRecord:
 
 def specs_now() -> Mapping[str, Sequence[ToolSpec]]:
     """Return the current specs of the chats' tools by the tools' names; a tool may have several specs."""
-    forms: dict[str, list[ToolSpec]] = {}
+    # Imported here: most installations have no browser.
+    from rumi.agent.tools.browser_act import CLICK_SPEC, FILL_SPEC
+    from rumi.agent.tools.browser_open import OPEN_SPEC, READ_SPEC
+
+    forms: dict[str, list[ToolSpec]] = {
+        spec.name: [spec] for spec in (OPEN_SPEC, READ_SPEC, CLICK_SPEC, FILL_SPEC)
+    }
     for tool in (Bash, ResearchTool, RepositoryTool, WebFetch):
         for spec in tool.specs:
             forms.setdefault(spec.name, []).append(spec)

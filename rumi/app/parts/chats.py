@@ -151,7 +151,11 @@ def add_all_chats(
         inbox,
         ids,
         audit,
-        {"schedules": schedules_of(tasks.schedules), "tasks": tasks_of(store.journal, tasks.tasks)},
+        {
+            "schedules": schedules_of(tasks.schedules),
+            "tasks": tasks_of(store.journal, tasks.tasks),
+            "profiles": agent.browser.forget,
+        },
         {
             "facts": lambda owner: store.memory(forget_owner(owner)),
             "passages": lambda owner: store.recall(unindex_owner(owner)),

@@ -47,8 +47,8 @@ class Secrets:
     """The secrets of this process. A secret that is not set is None.
 
     `origins` maps the name of each secret that is set to `environment` or `.env`. `keys` are the API keys of
-    servers and secrets of triggers, by the provider's scheme, `custom:NAME`, or the name of a setting such as
-    `voice.api_key`.
+    servers, secrets of triggers and passwords of the browser, by the provider's scheme, `custom:NAME`, or the
+    name of a setting such as `voice.api_key`.
     `commands`, by the same names, are commands that print a key; the module `rumi.platform.config.commands`
     runs them. `faults`, also by these names, are the errors of keys that could not be read. `base_urls` are
     the URLs of test servers and proxies. The URLs are not secret, but secrets are sent to them. `referenced`
@@ -131,9 +131,17 @@ def trigger_key(name: str) -> str:
     return f"{_TRIGGER}{name}.secret"
 
 
+_PASSWORDS = "browser.passwords."
+
+
+def password_key(name: str) -> str:
+    """Return the name of a password of the browser among the keys, which is also its setting."""
+    return f"{_PASSWORDS}{name}.value"
+
+
 def key_setting(name: str) -> str:
     """Return the name of the setting that refers to a server's key."""
-    if name in (VOICE_KEY, SPEECH_KEY, IMAGES_KEY) or name.startswith(_TRIGGER):
+    if name in (VOICE_KEY, SPEECH_KEY, IMAGES_KEY) or name.startswith((_TRIGGER, _PASSWORDS)):
         return name
     custom = name.removeprefix("custom:")
     return f"model.keys.{name}" if custom == name else f"model.custom.{custom}.api_key"
@@ -142,8 +150,8 @@ def key_setting(name: str) -> str:
 def key_references(settings: "Settings") -> dict[str, str]:
     """Return the configured references to API keys.
 
-    Their names are the provider's scheme, `custom:NAME`, or the setting: of a server for voice or images, or
-    of a trigger's secret.
+    Their names are the provider's scheme, `custom:NAME`, or the setting: of a server for voice or images, of
+    a trigger's secret, or of a password of the browser.
     """
     named = {
         **{f"custom:{name}": server.api_key for name, server in settings.model.custom.items()},
@@ -151,6 +159,7 @@ def key_references(settings: "Settings") -> dict[str, str]:
         SPEECH_KEY: settings.voice.speech_api_key,
         IMAGES_KEY: settings.images.api_key,
         **{trigger_key(name): trigger.secret for name, trigger in settings.triggers.items()},
+        **{password_key(name): password.value for name, password in settings.browser.passwords.items()},
     }
     return {**settings.model.keys, **{name: text for name, text in named.items() if text is not None}}
 

@@ -6,7 +6,6 @@ from typing import Final
 
 from actors import ActorError, ChildSpec, DynamicSupervisor, Supervisor
 from rumi.platform.threads import Threads
-from rumi.texts import os_error
 from rumi.web.browser import profile as profiles
 from rumi.web.browser.browser import Browser, KnownBrowser
 from rumi.web.browser.messages import (
@@ -72,10 +71,7 @@ class Browsers:
             BrowserError: A file of the profile cannot be deleted.
         """
         await self._supervisor.stop(owner)
-        try:
-            return int(await self._offload(partial(profiles.delete, profiles.profile_of(self._home, owner))))
-        except OSError as error:
-            raise BrowserError("The profile cannot be deleted: {why}.", why=os_error(error)) from error
+        return int(await self._offload(partial(profiles.delete, profiles.profile_of(self._home, owner))))
 
     def _of(self, owner: str) -> KnownBrowser:
         return self._known.setdefault(owner, KnownBrowser())

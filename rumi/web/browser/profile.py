@@ -5,6 +5,9 @@ import shutil
 from pathlib import Path
 from typing import Final
 
+from rumi.texts import os_error
+from rumi.web.browser.messages import BrowserError
+
 FOLDER: Final = "browser"
 """The name of the folder in $RUMI_HOME that contains a folder for each owner."""
 
@@ -59,11 +62,14 @@ def delete(profile: Path) -> bool:
     """Delete a profile; return False if there was none. Blocks.
 
     Raises:
-        OSError: A part of it cannot be deleted.
+        BrowserError: A part of it cannot be deleted.
     """
     if not profile.exists():
         return False
-    shutil.rmtree(profile)
+    try:
+        shutil.rmtree(profile)
+    except OSError as error:
+        raise BrowserError("The browser's profile cannot be deleted: {why}.", why=os_error(error)) from error
     return True
 
 
