@@ -218,9 +218,10 @@ class Browser(Actor[BrowserMessage]):
             case Act():
                 await self._act(page, step)
         loaded = await page.settle()
-        page = self._page(chat) or page  # a press may have opened another one, or closed this one
-        if isinstance(step, Act):
-            await page.settle()
+        shown = self._page(chat) or page  # a press may have opened another one, or closed this one
+        if shown is not page:
+            page = shown
+            loaded = await page.settle()
         snapshot = await page.read()
         self._known.snapshots[chat] = snapshot
         events = [*page.events, *self._outbound.refused]

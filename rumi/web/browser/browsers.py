@@ -4,7 +4,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from actors import ActorError, ChildSpec, DynamicSupervisor, Supervisor
+from actors import ActorError, ActorStopped, ChildSpec, DynamicSupervisor, Supervisor, TooManyChildren
 from rumi.platform.threads import Threads
 from rumi.web.browser import profile as profiles
 from rumi.web.browser.browser import Browser, KnownBrowser
@@ -54,8 +54,17 @@ class Browsers:
             BrowserError: The browser cannot be used, or the step was not done.
         """
         try:
-            browser = await self._supervisor.get_or_start(owner)
-            return await browser.ask(DoStep(chat, step))
+            try:
+                browser = await self._supervisor.get_or_start(owner)
+                return await browser.ask(DoStep(chat, step))
+            except ActorStopped:
+                # It was just ending. A new one has no page, so nothing is done twice there.
+                browser = await self._supervisor.get_or_start(owner)
+                return await browser.ask(DoStep(chat, step))
+        except TooManyChildren as error:
+            raise BrowserError(
+                "Too many browsers of others are open now.", "Try again in some minutes."
+            ) from error
         except ActorError as error:
             raise BrowserError("The browser has ended.", "Try again: it is started again.") from error
 

@@ -149,10 +149,17 @@ async def running(
         pipe.close()
     cdp = Cdp(streams[0], streams[1])
     browser = Chromium(namespace, cdp)
+    # Also after a cancellation, the browser is told to close, so that it writes its cookies.
+    connected = trio.CancelScope(shield=True)
+
+    async def connect() -> None:
+        with connected:
+            await cdp.run()
+
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(gateway.serve, sockets)
-            nursery.start_soon(cdp.run)
+            nursery.start_soon(connect)
             nursery.start_soon(_read_complaints, streams[2], complaints)
             try:
                 try:
@@ -163,6 +170,7 @@ async def running(
                 yield browser
             finally:
                 await _end(namespace, cdp, streams)
+                connected.cancel()
                 nursery.cancel_scope.cancel()
     # The nursery wraps even a single error in a group, but callers expect the error itself.
     except BaseExceptionGroup as group:

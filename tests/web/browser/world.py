@@ -36,12 +36,12 @@ class Seen:
 
 async def look(picture: bytes) -> Seen:
     await trio.lowlevel.checkpoint()
-    return Seen((Picture("image/jpeg", picture),))
+    return Seen((Picture("look.jpg", "image/jpeg", picture),))
 
 
 @dataclass
 class World:
-    """The tools of one chat in one turn. `questions` are those that the person got; the `answer` is to all."""
+    """The tools of one chat in one turn. The person got the `questions`, and answers all with `answer`."""
 
     browsers: Browsers
     owner: str = "local"
