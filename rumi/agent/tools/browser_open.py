@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from rumi.agent.tool import Question, Tool, ToolResult
 from rumi.agent.tools.browser_page import ChatPage, unreadable
 from rumi.models.model import ToolSpec
-from rumi.web.browser.messages import Back, Look, Open
+from rumi.web.browser.messages import GoBack, Look, OpenPage
 from rumi.web.messages import FetchError
 from rumi.web.url import Target, parse_target
 
@@ -72,13 +72,13 @@ class BrowserOpen(Tool):
         if not isinstance(url, str):
             return unreadable(self.spec.name, "`url`, a string")
         if url.strip() == BACK:
-            return await self._page.result(Back())
+            return await self._page.result(GoBack())
         target = _target(arguments)
         if target is not None and target.origin in self._asked:
             self._asked.discard(target.origin)
             if target.path_and_query != "/":
                 self._approved.add(target.origin)
-        return await self._page.result(Open(url))
+        return await self._page.result(OpenPage(url))
 
 
 class BrowserRead(Tool):

@@ -10,7 +10,7 @@ from rumi.models.model import Picture
 from rumi.platform.untrusted_text import untrusted_block
 from rumi.texts import Text
 from rumi.web.browser.messages import Step, StepResult
-from rumi.web.browser.snapshot import Element, Snapshot
+from rumi.web.browser.snapshot import Element, PageSnapshot
 
 
 class HasPictures(Protocol):
@@ -30,7 +30,7 @@ class ChatPage:
     """
 
     do: Callable[[Step], Awaitable[StepResult]]
-    seen: Callable[[], Snapshot | None]
+    seen: Callable[[], PageSnapshot | None]
     look: Callable[[bytes], Awaitable[HasPictures]]
 
     def element(self, ref: object) -> Element | None:

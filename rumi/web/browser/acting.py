@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from rumi.web.browser.messages import Act, BrowserSettings, Filling, PageError
-from rumi.web.browser.page import Page
-from rumi.web.browser.snapshot import FIELDS, Element, Snapshot
+from rumi.web.browser.page import BrowserPage
+from rumi.web.browser.snapshot import FIELDS, Element, PageSnapshot
 
 ENTER: Final = "enter"
 
@@ -51,7 +51,7 @@ _POINT: Final = """function() {
 }"""
 
 
-def check(step: Act, snapshot: Snapshot, settings: BrowserSettings) -> None:
+def check(step: Act, snapshot: PageSnapshot, settings: BrowserSettings) -> None:
     """Check that a step fits to a page.
 
     Raises:
@@ -77,7 +77,7 @@ def check(step: Act, snapshot: Snapshot, settings: BrowserSettings) -> None:
         element_of(snapshot, step.press)
 
 
-def element_of(snapshot: Snapshot, ref: str) -> Element:
+def element_of(snapshot: PageSnapshot, ref: str) -> Element:
     """Return the element that a reference stands for.
 
     Raises:
@@ -91,7 +91,9 @@ def element_of(snapshot: Snapshot, ref: str) -> Element:
     return element
 
 
-def password_for(filling: Filling, element: Element, snapshot: Snapshot, settings: BrowserSettings) -> str:
+def password_for(
+    filling: Filling, element: Element, snapshot: PageSnapshot, settings: BrowserSettings
+) -> str:
     """Return the password for a field: on exactly its host, and not in a frame of another site.
 
     Raises:
@@ -119,7 +121,7 @@ def password_for(filling: Filling, element: Element, snapshot: Snapshot, setting
     return password.value
 
 
-async def act(page: Page, step: Act, settings: BrowserSettings) -> None:
+async def act(page: BrowserPage, step: Act, settings: BrowserSettings) -> None:
     """Fill in the fields and press the element. The page must have been read just before.
 
     Raises:
@@ -143,7 +145,7 @@ async def act(page: Page, step: Act, settings: BrowserSettings) -> None:
 
 
 async def _fill(
-    page: Page, element: Element, filling: Filling, snapshot: Snapshot, settings: BrowserSettings
+    page: BrowserPage, element: Element, filling: Filling, snapshot: PageSnapshot, settings: BrowserSettings
 ) -> bool:
     kind = element.effect.kind
     if filling.password:
@@ -156,7 +158,7 @@ async def _fill(
     return bool(await _run(page, element, _CHOOSE if kind == "select" else _SET, filling.text))
 
 
-async def _press(page: Page, element: Element) -> None:
+async def _press(page: BrowserPage, element: Element) -> None:
     """Press an element with the mouse; if something lies over it, by a script: nothing else is met."""
     point = await _run(page, element, _POINT)
     if point is None:
@@ -168,7 +170,7 @@ async def _press(page: Page, element: Element) -> None:
     await page.call("Input.dispatchMouseEvent", {"type": "mouseReleased", **mouse})
 
 
-async def _run(page: Page, element: Element, function: str, *arguments: str) -> Any:
+async def _run(page: BrowserPage, element: Element, function: str, *arguments: str) -> Any:
     """Run a function on an element, in a world that the page's scripts cannot change."""
     world = await page.world(element.frame)
     resolved = await page.call(

@@ -16,22 +16,22 @@ from rumi.web.browser.cdp import Cdp, NoAnswer, Params
 from rumi.web.browser.chromium import Chromium, running
 from rumi.web.browser.messages import (
     Act,
-    Back,
     BrowserError,
     BrowserMessage,
     BrowserSettings,
     ClosePage,
     DoStep,
+    GoBack,
     Look,
-    Open,
+    OpenPage,
     PageError,
     StepResult,
 )
 from rumi.web.browser.outbound import BrowserOutbound
-from rumi.web.browser.page import Page
+from rumi.web.browser.page import BrowserPage
 from rumi.web.browser.requests import AUTO_ATTACH, watch_requests
 from rumi.web.browser.sending import strictest
-from rumi.web.browser.snapshot import Snapshot
+from rumi.web.browser.snapshot import PageSnapshot
 from rumi.web.guard import AddressGuard
 from rumi.web.messages import FetchError
 from rumi.web.resolver import SystemResolver
@@ -51,7 +51,7 @@ class KnownBrowser:
     """What is known about an owner's browser outside of its actor: the pages as the chats last saw them."""
 
     def __init__(self) -> None:
-        self.snapshots: dict[str, Snapshot] = {}
+        self.snapshots: dict[str, PageSnapshot] = {}
         self.steps = 0
         self.memory = 0
 
@@ -71,7 +71,7 @@ class Browser(Actor[BrowserMessage]):
         self._chromium: Chromium | None = None
         self._error: BrowserError | None = None
         self._ready = trio.Event()
-        self._tabs: dict[str, list[Page]] = {}
+        self._tabs: dict[str, list[BrowserPage]] = {}
         self._sessions: dict[str, str] = {}
         self._spare = ""
         self._closed = trio.Event()
@@ -195,20 +195,20 @@ class Browser(Actor[BrowserMessage]):
         step, chat = message.step, message.chat
         page = self._page(chat)
         if page is None:
-            if not isinstance(step, Open):
+            if not isinstance(step, OpenPage):
                 raise PageError("No page is open.", "Open one first.")
             page = await self._new_page(cdp, chat)
         page.events.clear()
         page.accept = ""
         self._outbound.refused.clear()
         match step:
-            case Open():
+            case OpenPage():
                 page.mode.begin("page")
                 try:
                     await page.navigate(_checked(step.url))
                 except PageError as error:
                     raise PageError(self._outbound.refused[0]) if self._outbound.refused else error from None
-            case Back():
+            case GoBack():
                 page.mode.begin("page")
                 await page.back()
             case Look():
@@ -233,7 +233,7 @@ class Browser(Actor[BrowserMessage]):
         picture = await page.picture() if isinstance(step, Look) and step.picture else b""
         return StepResult(snapshot, tuple(events), picture)
 
-    async def _act(self, page: Page, step: Act) -> None:
+    async def _act(self, page: BrowserPage, step: Act) -> None:
         snapshot = await page.read()
         self._known.snapshots[self._chat_of(page)] = snapshot
         check(step, snapshot, self._settings)
@@ -250,20 +250,20 @@ class Browser(Actor[BrowserMessage]):
         page.accept = step.accept if step.approved else ""
         await act(page, step, self._settings)
 
-    def _page(self, chat: str) -> Page | None:
+    def _page(self, chat: str) -> BrowserPage | None:
         tabs = self._tabs.get(chat)
         return tabs[-1] if tabs else None
 
-    def _chat_of(self, page: Page) -> str:
+    def _chat_of(self, page: BrowserPage) -> str:
         return next((chat for chat, tabs in self._tabs.items() if page in tabs), "")
 
-    async def _new_page(self, cdp: Cdp, chat: str) -> Page:
+    async def _new_page(self, cdp: Cdp, chat: str) -> BrowserPage:
         if sum(map(len, self._tabs.values())) >= self._settings.max_pages:
             await self._drop(next(iter(self._tabs)))  # the one that was opened first
         target, self._spare = self._spare, ""
         if not target:
             target = str((await cdp.call("Target.createTarget", {"url": "about:blank"}))["targetId"])
-        page = Page(cdp, self._sessions[target], target, self._settings)
+        page = BrowserPage(cdp, self._sessions[target], target, self._settings)
         self._tabs.setdefault(chat, []).append(page)
         page.prepare()
         return page
@@ -314,7 +314,7 @@ class Browser(Actor[BrowserMessage]):
             of.note("The page tried to open another one, but too many are open.")
             self._chromium.cdp.post("Target.closeTarget", {"targetId": target})
             return
-        page = Page(self._chromium.cdp, session, target, self._settings)
+        page = BrowserPage(self._chromium.cdp, session, target, self._settings)
         page.mode.begin(of.mode.sending, of.mode.origins)
         page.note("The page opened another one, which this is.")
         self._tabs[self._chat_of(of)].append(page)
@@ -328,10 +328,10 @@ class Browser(Actor[BrowserMessage]):
             tabs[:] = [page for page in tabs if page.session != session]
         self._closed.set()
 
-    def _of_frame(self, frame: str) -> Page | None:
+    def _of_frame(self, frame: str) -> BrowserPage | None:
         return next((page for page in self._all() if frame in page.frames), None)
 
-    def _all(self) -> list[Page]:
+    def _all(self) -> list[BrowserPage]:
         return [page for tabs in self._tabs.values() for page in tabs]
 
 

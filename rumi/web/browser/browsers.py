@@ -16,7 +16,7 @@ from rumi.web.browser.messages import (
     Step,
     StepResult,
 )
-from rumi.web.browser.snapshot import Snapshot
+from rumi.web.browser.snapshot import PageSnapshot
 
 SHUTDOWN_S: Final = 8.0
 MOST_BROWSERS: Final = 4
@@ -68,7 +68,7 @@ class Browsers:
         except ActorError as error:
             raise BrowserError("The browser has ended.", "Try again: it is started again.") from error
 
-    def snapshot(self, owner: str, chat: str) -> Snapshot | None:
+    def snapshot(self, owner: str, chat: str) -> PageSnapshot | None:
         """Return the page of a chat as the chat last saw it; None if none is open."""
         known = self._known.get(owner)
         return None if known is None else known.snapshots.get(chat)

@@ -26,7 +26,7 @@ Listener: TypeAlias = Callable[[str, Params], None]
 """Gets an event's name and its parameters. It never blocks."""
 
 
-class CommandRefused(PageError):
+class CdpRefused(PageError):
     """The browser has refused a command, for example because the page or the element is gone."""
 
 
@@ -77,7 +77,7 @@ class Cdp:
         """Send a command and return its result. On cancellation, the answer is dropped when it comes.
 
         Raises:
-            CommandRefused: The browser refuses the command.
+            CdpRefused: The browser refuses the command.
             NoAnswer: It does not answer in time.
             BrowserError: The browser has ended.
         """
@@ -96,7 +96,7 @@ class Cdp:
             raise _ended()
         if "error" in pending.answer:
             # The browser's own words about the command: they may name what the page has.
-            raise CommandRefused("The page has changed in the meantime.", "Read it again.")
+            raise CdpRefused("The page has changed in the meantime.", "Read it again.")
         result: Params = pending.answer.get("result", {})
         return result
 

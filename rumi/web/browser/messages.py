@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from actors import Request
 from rumi.errors import RumiError
 from rumi.platform.redact import Redactor
-from rumi.web.browser.snapshot import Snapshot
+from rumi.web.browser.snapshot import PageSnapshot
 from rumi.web.resolver import Resolver
 
 
@@ -59,14 +59,14 @@ class Filling:
 
 
 @dataclass(frozen=True, slots=True)
-class Open:
+class OpenPage:
     """Open a URL in the chat's page."""
 
     url: str
 
 
 @dataclass(frozen=True, slots=True)
-class Back:
+class GoBack:
     """Go back to the page before."""
 
 
@@ -92,7 +92,7 @@ class Act:
     accept: str = ""
 
 
-Step: TypeAlias = Open | Back | Look | Act
+Step: TypeAlias = OpenPage | GoBack | Look | Act
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class StepResult:
     `events` are sentences for the model; they contain words of the page.
     """
 
-    snapshot: Snapshot
+    snapshot: PageSnapshot
     events: tuple[str, ...] = ()
     picture: bytes = b""
 

@@ -11,13 +11,13 @@ from typing import Any, Final
 import trio
 
 from rumi.platform.untrusted_text import one_line
-from rumi.web.browser.cdp import Cdp, CommandRefused, Params
+from rumi.web.browser.cdp import Cdp, CdpRefused, Params
 from rumi.web.browser.dom import Dom
 from rumi.web.browser.messages import BrowserSettings, PageError
-from rumi.web.browser.reading import Found, read
+from rumi.web.browser.reading import FoundElement, read
 from rumi.web.browser.requests import AUTO_ATTACH, hold_requests, judge, watch_requests
 from rumi.web.browser.sending import Mode
-from rumi.web.browser.snapshot import Effect, Element, Snapshot
+from rumi.web.browser.snapshot import Effect, Element, PageSnapshot
 
 MOST_ELEMENTS: Final = 20_000
 """Maximum number of elements of a page whose tree is read. Of a larger page, only the text is read."""
@@ -36,7 +36,7 @@ _LEAST_SECRET: Final = 4
 _WORLD: Final = "rumi"
 
 
-class Page:
+class BrowserPage:
     """A page: the `session` of the connection controls it, `target` is also the id of its main frame."""
 
     def __init__(self, cdp: Cdp, session: str, target: str, settings: BrowserSettings) -> None:
@@ -46,7 +46,7 @@ class Page:
         self.frames = {target}
         self.mode = Mode()
         self.accept = ""
-        self.snapshot = Snapshot("about:blank", "")
+        self.snapshot = PageSnapshot("about:blank", "")
         self.events: list[str] = []
         self.crashed = False
         self._settings = settings
@@ -172,7 +172,7 @@ class Page:
                 await trio.sleep(QUIET_S)
         return True
 
-    async def read(self) -> Snapshot:
+    async def read(self) -> PageSnapshot:
         """Read the page as it is now, and keep it as `snapshot`.
 
         Raises:
@@ -186,19 +186,19 @@ class Page:
             text = str(await self.evaluate(f"document.body.innerText.slice(0, {_TEXT_CHARS})"))
             lines = [one_line(line, MOST_WORDS * 2) for line in text.splitlines() if line.strip()]
             note = f"The page has {count:,} elements. Only its text is shown, and nothing can be pressed."
-            self.snapshot = Snapshot(
+            self.snapshot = PageSnapshot(
                 self.clean(url), self.clean(title), tuple(map(self.clean, lines)), {}, (note,)
             )
             return self.snapshot
         self.snapshot = await self._read_tree(url, title)
         return self.snapshot
 
-    async def _read_tree(self, url: str, title: str) -> Snapshot:
+    async def _read_tree(self, url: str, title: str) -> PageSnapshot:
         frames = list(_frames((await self.call("Page.getFrameTree"))["frameTree"]))[:MOST_FRAMES]
         self.frames.update(frames)
         trees, owners = {}, {}
         for frame in frames:
-            with suppress(CommandRefused):  # a frame that has gone in the meantime
+            with suppress(CdpRefused):  # a frame that has gone in the meantime
                 trees[frame] = (await self.call("Accessibility.getFullAXTree", {"frameId": frame}))["nodes"]
                 if frame != frames[0]:
                     owner = await self.call("DOM.getFrameOwner", {"frameId": frame})
@@ -213,9 +213,9 @@ class Page:
             element = self._element(line)
             elements[element.ref] = element
             lines.append(_line_of(element, line))
-        return Snapshot(self.clean(url), self.clean(title), tuple(lines), elements)
+        return PageSnapshot(self.clean(url), self.clean(title), tuple(lines), elements)
 
-    def _element(self, found: Found) -> Element:
+    def _element(self, found: FoundElement) -> Element:
         effect = self._cleaned(found.effect)
         ref = self._refs.setdefault((found.node, effect), f"{self._tag}{len(self._refs) + 1}")
         return Element(ref, found.node, found.frame, effect, self.clean(found.value), found.type)
@@ -270,7 +270,7 @@ class Page:
         return b64decode(answer["data"])
 
 
-def _line_of(element: Element, found: Found) -> str:
+def _line_of(element: Element, found: FoundElement) -> str:
     """Return the line that shows an element."""
     effect = element.effect
     role = {"link": "link", "submit": "button", "password": "password field"}.get(effect.kind, effect.role)

@@ -42,7 +42,7 @@ _BLANK: Final = re.compile(r"\s+")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundElement:
     """An element of the page, before it has a reference. `lines` gets a placeholder for it."""
 
     node: int
@@ -55,11 +55,11 @@ class Found:
 
 
 @dataclass(slots=True)
-class Reading:
+class PageReading:
     """What was read of a page so far. A line is a text, or an element."""
 
     dom: Dom
-    lines: list[str | Found] = field(default_factory=list)
+    lines: list[str | FoundElement] = field(default_factory=list)
     _text: list[str] = field(default_factory=list)
 
     def add(self, text: str) -> None:
@@ -74,12 +74,14 @@ class Reading:
             self.lines.append(prefix + text[:MOST_LINE_CHARS] + ("…" if len(text) > MOST_LINE_CHARS else ""))
 
 
-def read(trees: Mapping[str, Sequence[AxNode]], main: str, owners: Mapping[int, str], dom: Dom) -> Reading:
+def read(
+    trees: Mapping[str, Sequence[AxNode]], main: str, owners: Mapping[int, str], dom: Dom
+) -> PageReading:
     """Return what is on a page. `trees` are the accessibility trees of its frames, by the frames' ids.
 
     `main` is the main frame; `owners` maps the DOM nodes of `iframe` elements to the frames in them.
     """
-    reading = Reading(dom)
+    reading = PageReading(dom)
     forms = _Forms(dom, [node for tree in trees.values() for node in tree])
     _Walk(reading, forms, trees, owners).frame(main)
     reading.end_line()
@@ -119,7 +121,7 @@ class _Forms:
 class _Walk:
     def __init__(
         self,
-        reading: Reading,
+        reading: PageReading,
         forms: _Forms,
         trees: Mapping[str, Sequence[AxNode]],
         owners: Mapping[int, str],
@@ -186,7 +188,7 @@ class _Walk:
             return True, "- " if role == "listitem" else ""
         return True, None
 
-    def _found(self, ax: AxNode, node: Node, kind: Kind, role: str) -> Found:
+    def _found(self, ax: AxNode, node: Node, kind: Kind, role: str) -> FoundElement:
         dom = self._reading.dom
         form = dom.form_of(node) if kind == "submit" else None
         url = dom.url_of(node)
@@ -204,7 +206,7 @@ class _Walk:
             self._forms.of(form, node.document) if pressed else (),
         )
         options = tuple(one_line(text, MOST_NAME_CHARS) for text in dom.options(node)[:MOST_OPTIONS])
-        return Found(
+        return FoundElement(
             node.id,
             dom.frame_of(node),
             effect,

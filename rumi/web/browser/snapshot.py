@@ -64,7 +64,7 @@ class Element:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class PageSnapshot:
     """A page at one moment. The texts are the page's own words. `url` is the address of the main frame."""
 
     url: str

@@ -118,7 +118,7 @@ DEFAULTS = {
     "images.size": "",
     "images.timeout_s": "300",
     "browser.enabled": "false",
-    "browser.program": "",
+    "browser.program": '""',
     "browser.idle_s": "300",
     "browser.timeout_s": "30",
     "browser.max_mb": "1024",

@@ -2,7 +2,6 @@
 
 import json
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -161,13 +160,3 @@ def site() -> Iterator[Site]:
         server.shutdown()
         server.server_close()
         thread.join(5)
-
-
-def wait_until(check: object, seconds: float = 5.0) -> bool:
-    """Poll a condition of another process."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if check():  # type: ignore[operator]
-            return True
-        time.sleep(0.02)
-    return False

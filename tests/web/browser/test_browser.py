@@ -9,7 +9,7 @@ import trio
 
 from rumi.web.browser.messages import Password
 from tests.web.browser.site import Site, site
-from tests.web.browser.world import browsing, descendants
+from tests.web.browser.world import browsers_of, browsing, until
 
 pytestmark = [pytest.mark.browser, pytest.mark.bubblewrap]
 
@@ -106,7 +106,6 @@ async def test_a_password_is_typed_by_its_name_on_its_host_and_never_seen(tmp_pa
         inside = await world.call("click", ref=world.ref("Sign in"))
         assert shop.logins == [{"user": ["ana"], "password": ["hunter22"]}]
         assert "hunter22" not in inside.content
-        # In a frame of another page, the field is not the login of its host: the page could be a trap.
         await world.call("open", url=shop.url("/whoami"))
         assert "sid=s3" in (await world.call("read")).content
     async with browsing(tmp_path, shop) as world:  # the profile keeps the login
@@ -123,9 +122,7 @@ async def test_a_stopped_step_leaves_no_page_and_a_stopped_start_no_browser(
         with trio.move_on_after(0.3) as start:
             await world.call("open", url=shop.url("/shop"))
         assert start.cancelled_caught
-        with trio.fail_after(10):
-            while any("chrom" in _name(pid) for pid in descendants(os.getpid())):  # noqa: ASYNC110
-                await trio.sleep(0.05)
+        await until(lambda: not browsers_of(os.getpid()))
         assert (await world.call("open", url=shop.url("/shop"))).ok
         began = trio.current_time()
         with trio.move_on_after(0.5) as step:
@@ -135,10 +132,3 @@ async def test_a_stopped_step_leaves_no_page_and_a_stopped_start_no_browser(
         assert world.browsers.snapshot("local", "cli") is None
         assert not (await world.call("read")).ok
         assert (await world.call("open", url=shop.url("/more"))).ok
-
-
-def _name(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/comm").read_text()
-    except OSError:
-        return ""

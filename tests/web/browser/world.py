@@ -1,7 +1,6 @@
 """The browser's tools at work: a real Chromium, the real gate, and a person who answers its questions."""
 
-import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,7 +20,7 @@ from rumi.platform.texts.questions import Verdict
 from rumi.sandbox.confined.child import processes
 from rumi.web.browser.browsers import Browsers
 from rumi.web.browser.messages import BrowserSettings
-from rumi.web.browser.snapshot import Snapshot
+from rumi.web.browser.snapshot import PageSnapshot
 from tests.web.browser.site import Site
 
 BOUND_S = 60
@@ -92,7 +91,7 @@ class World:
         return result
 
     @property
-    def page(self) -> Snapshot:
+    def page(self) -> PageSnapshot:
         found = self.browsers.snapshot(self.owner, self.chat)
         assert found is not None
         return found
@@ -113,17 +112,9 @@ async def browsing(home: Path, site: Site, **more: object) -> AsyncIterator[Worl
             yield World(browsers)
 
 
-def programs_with(word: str) -> list[int]:
-    """Return the pids of the browsers' processes whose command line has a word, such as a profile's path."""
-    found = []
-    for pid in processes():
-        try:
-            line = Path(f"/proc/{pid}/cmdline").read_bytes()
-        except OSError:
-            continue
-        if os.fsencode(word) in line and pid != os.getpid():
-            found.append(pid)
-    return found
+def browsers_of(pid: int) -> list[int]:
+    """Return the pids of a process's descendants that are processes of a browser."""
+    return [one for one in descendants(pid) if "chrom" in _name(one)]
 
 
 def descendants(pid: int) -> set[int]:
@@ -133,3 +124,17 @@ def descendants(pid: int) -> set[int]:
     while more := {one for one, parent in parents.items() if parent in own} - own:
         own |= more
     return own - {pid}
+
+
+async def until(check: Callable[[], object], seconds: float = 10) -> None:
+    """Wait until something is true of other processes."""
+    with trio.fail_after(seconds):
+        while not check():  # noqa: ASYNC110
+            await trio.sleep(0.05)
+
+
+def _name(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text()
+    except OSError:
+        return ""
