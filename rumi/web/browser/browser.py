@@ -12,7 +12,7 @@ from rumi.platform.threads import Offload
 from rumi.platform.untrusted_text import one_line
 from rumi.texts import Text
 from rumi.web.browser.acting import act, check, element_of
-from rumi.web.browser.cdp import Cdp, NoAnswer, Params
+from rumi.web.browser.cdp import Cdp, PageHangs, Params
 from rumi.web.browser.chromium import Chromium, running
 from rumi.web.browser.messages import (
     Act,
@@ -139,7 +139,7 @@ class Browser(Actor[BrowserMessage]):
 
     def _is_dead(self, chat: str, error: BrowserError) -> bool:
         page = self._page(chat)
-        return isinstance(error, NoAnswer) or (page is not None and page.crashed)
+        return isinstance(error, PageHangs) or (page is not None and page.crashed)
 
     async def _opened(self) -> Cdp:
         await self._ready.wait()

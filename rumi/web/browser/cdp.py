@@ -30,7 +30,7 @@ class CdpRefused(PageError):
     """The browser has refused a command, for example because the page or the element is gone."""
 
 
-class NoAnswer(PageError):
+class PageHangs(PageError):
     """The page or the browser has not answered in time: a script of the page may run without end."""
 
 
@@ -78,7 +78,7 @@ class Cdp:
 
         Raises:
             CdpRefused: The browser refuses the command.
-            NoAnswer: It does not answer in time.
+            PageHangs: It does not answer in time.
             BrowserError: The browser has ended.
         """
         if self.ended.is_set():
@@ -91,7 +91,7 @@ class Cdp:
         finally:
             del self._pending[id_]
         if limit.cancelled_caught:
-            raise NoAnswer("The page does not answer, so it was closed.", "Open it again, or another one.")
+            raise PageHangs("The page does not answer, so it was closed.", "Open it again, or another one.")
         if pending.answer is None:
             raise _ended()
         if "error" in pending.answer:

@@ -9,7 +9,7 @@ _MOST_ANCESTORS: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class DomNode:
     """An element. `id` is the browser's id of it, `document` the number of its document.
 
     `type` is the type of an `input` or `button`, with its default. `value` is what a field contains, also a
@@ -53,7 +53,7 @@ class Dom:
             for document in self._documents
         ]
         self._children: list[dict[int, list[int]]] = []
-        self._forms: dict[tuple[int, str], Node] = {}
+        self._forms: dict[tuple[int, str], DomNode] = {}
         for number, document in enumerate(self._documents):
             children: dict[int, list[int]] = {}
             for index, parent in enumerate(document["nodes"]["parentIndex"]):
@@ -64,12 +64,12 @@ class Dom:
                     form = self._node(number, index)
                     self._forms.setdefault((number, form.attributes.get("id", "")), form)
 
-    def get(self, id_: int) -> Node | None:
+    def get(self, id_: int) -> DomNode | None:
         """Return an element by the browser's id; None if it is not there."""
         place = self._places.get(id_)
         return None if place is None else self._node(*place)
 
-    def form_of(self, node: Node) -> Node | None:
+    def form_of(self, node: DomNode) -> DomNode | None:
         """Return the form that an element belongs to, or None."""
         if owner := node.attributes.get("form"):
             return self._forms.get((node.document, owner))
@@ -83,24 +83,24 @@ class Dom:
                 return self._node(node.document, index)
         return None
 
-    def options(self, node: Node) -> list[str]:
+    def options(self, node: DomNode) -> list[str]:
         """Return the texts of a list's options, the selected ones with a star."""
         return self._options_of(node.document, node.index) if node.tag == "select" else []
 
-    def url_of(self, node: Node) -> str:
+    def url_of(self, node: DomNode) -> str:
         """Return the address of the document that an element is in."""
         return self._string(self._documents[node.document].get("documentURL", -1))
 
-    def frame_of(self, node: Node) -> str:
+    def frame_of(self, node: DomNode) -> str:
         """Return the browser's id of the frame that an element is in."""
         return self._string(self._documents[node.document].get("frameId", -1))
 
-    def joined(self, node: Node, url: str) -> str:
+    def joined(self, node: DomNode, url: str) -> str:
         """Return an address as the document of an element means it."""
         base = self._string(self._documents[node.document].get("baseURL", -1)) or self.url_of(node)
         return urljoin(base, url)
 
-    def _node(self, document: int, index: int) -> Node:
+    def _node(self, document: int, index: int) -> DomNode:
         nodes = self._documents[document]["nodes"]
         pairs = nodes["attributes"][index] if index < len(nodes["attributes"]) else ()
         names = [self._string(one) for one in pairs]
@@ -111,7 +111,7 @@ class Dom:
         if tag == "select":
             chosen = [text[1:] for text in self._options_of(document, index) if text.startswith("*")]
             value = ", ".join(chosen)
-        return Node(
+        return DomNode(
             nodes["backendNodeId"][index],
             document,
             index,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from rumi.platform.untrusted_text import one_line
-from rumi.web.browser.dom import Dom, Node
+from rumi.web.browser.dom import Dom, DomNode
 from rumi.web.browser.snapshot import FIELDS, Effect, FieldValue, Kind
 from rumi.web.messages import FetchError
 from rumi.web.url import parse_target
@@ -83,7 +83,7 @@ def read(
     """
     reading = PageReading(dom)
     forms = _Forms(dom, [node for tree in trees.values() for node in tree])
-    _Walk(reading, forms, trees, owners).frame(main)
+    _TreeWalk(reading, forms, trees, owners).frame(main)
     reading.end_line()
     return reading
 
@@ -112,13 +112,13 @@ class _Forms:
             if value:
                 self._by_document.setdefault(node.document, []).append(shown)
 
-    def of(self, form: Node | None, document: int) -> tuple[FieldValue, ...]:
+    def of(self, form: DomNode | None, document: int) -> tuple[FieldValue, ...]:
         """Return the fields of a form; without a form, those of the document that have a value."""
         found = self._by_document.get(document, []) if form is None else self._by_form.get(form.id, [])
         return tuple(found[:MOST_FIELDS])
 
 
-class _Walk:
+class _TreeWalk:
     def __init__(
         self,
         reading: PageReading,
@@ -188,7 +188,7 @@ class _Walk:
             return True, "- " if role == "listitem" else ""
         return True, None
 
-    def _found(self, ax: AxNode, node: Node, kind: Kind, role: str) -> FoundElement:
+    def _found(self, ax: AxNode, node: DomNode, kind: Kind, role: str) -> FoundElement:
         dom = self._reading.dom
         form = dom.form_of(node) if kind == "submit" else None
         url = dom.url_of(node)
@@ -217,7 +217,7 @@ class _Walk:
         )
 
 
-def kind_of(ax: AxNode, node: Node) -> Kind | None:
+def kind_of(ax: AxNode, node: DomNode) -> Kind | None:
     """Return what an element is; None if it cannot be used."""
     role = str(ax.get("role", {}).get("value", "")).lower()
     if node.tag == "input" and node.type == "password":
@@ -239,7 +239,7 @@ def kind_of(ax: AxNode, node: Node) -> Kind | None:
     return "control" if role in _CONTROL_ROLES else None
 
 
-def name_of(ax: AxNode, node: Node) -> str:
+def name_of(ax: AxNode, node: DomNode) -> str:
     """Return an element's label: its accessible name, or else what its attributes say."""
     name = _text(ax)
     if not name.strip():
@@ -248,7 +248,7 @@ def name_of(ax: AxNode, node: Node) -> str:
     return one_line(name, MOST_NAME_CHARS)
 
 
-def value_of(ax: AxNode, node: Node, kind: Kind) -> str:
+def value_of(ax: AxNode, node: DomNode, kind: Kind) -> str:
     """Return the value of a field as people see it; that of a password is dots."""
     if kind == "password":
         return "•" * 8 if node.value else ""
@@ -289,21 +289,21 @@ def _level(ax: AxNode) -> int:
     return min(level, 6) if isinstance(level, int) and level > 0 else 2
 
 
-def _is_web(node: Node) -> bool:
+def _is_web(node: DomNode) -> bool:
     # A link that has a scheme of its own must be one of the web: `javascript:` runs a script.
     href = node.attributes["href"].strip().lower()
     scheme = re.match(r"[a-z][a-z0-9+.-]*:", _BLANK.sub("", href))
     return scheme is None or scheme[0] in ("http:", "https:")
 
 
-def _href(node: Node, dom: Dom) -> str:
+def _href(node: DomNode, dom: Dom) -> str:
     try:
         return parse_target(dom.joined(node, node.attributes["href"].strip())).href
     except (FetchError, ValueError):
         return ""
 
 
-def _target(node: Node, form: Node, dom: Dom) -> tuple[str, str]:
+def _target(node: DomNode, form: DomNode, dom: Dom) -> tuple[str, str]:
     """Return the address that a form is sent to, without its query, and the method in capitals."""
     action = node.attributes.get("formaction") or form.attributes.get("action") or dom.url_of(node)
     method = (node.attributes.get("formmethod") or form.attributes.get("method") or "get").upper()
