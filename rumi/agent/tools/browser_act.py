@@ -66,7 +66,7 @@ FILL_SPEC = ToolSpec(
 
 
 class _Acts(Tool):
-    """What both tools share: a press is approved only if exactly this call was asked about."""
+    """What both tools share: a step is approved only if there was a question about exactly this call."""
 
     concurrent = False
     always_asks = True
@@ -79,7 +79,7 @@ class _Acts(Tool):
         """Return the question about a call, with what a person sees on the page; None for plain links."""
         step = self._read(arguments)
         question = None if step is None else self._question(step)
-        if question is not None and step is not None and step.press:
+        if question is not None:
             self._asked.add(_key(arguments))
         return question
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -29,6 +30,7 @@ from rumi.web.browser.messages import (
 )
 from rumi.web.browser.outbound import BrowserOutbound
 from rumi.web.browser.page import BrowserPage
+from rumi.web.browser.profile import MOST_BYTES, size_of
 from rumi.web.browser.requests import AUTO_ATTACH, watch_requests
 from rumi.web.browser.sending import strictest
 from rumi.web.browser.snapshot import PageSnapshot
@@ -40,9 +42,15 @@ from rumi.web.url import parse_target
 CLOSE_S: Final = 1.0
 """Maximum time until a page of a cancelled step is closed; after it, the browser is killed."""
 
+STEP_S: Final = 30.0
+"""Maximum time of a step in addition to the time for the server, in seconds."""
+
 WATCH_S: Final = 0.5
 IDLE_WATCH_S: Final = 5.0
-"""The intervals at which the browser's memory is measured, during a step and otherwise, in seconds."""
+"""The intervals at which the browser's memory and profile are measured, during a step and otherwise."""
+
+MOST_PROFILE_BYTES: Final = 3 * MOST_BYTES
+"""Maximum size of a profile while the browser runs; at the start it is bounded to `MOST_BYTES`."""
 
 _SCROLL: Final = "window.scrollBy({top: window.innerHeight * 0.9, behavior: 'instant'})"
 
@@ -113,7 +121,9 @@ class Browser(Actor[BrowserMessage]):
         self._known.steps += 1
         try:
             cdp = await self._opened()
-            return await self._do(cdp, message)
+            with trio.move_on_after(self._settings.timeout_s + STEP_S):
+                return await self._do(cdp, message)
+            raise PageHangs("The page does not answer, so it was closed.", "Open it again, or another one.")
         except trio.Cancelled:
             if not self._ready.is_set():
                 self.stop()  # nothing of a start remains that nobody waits for
@@ -162,7 +172,7 @@ class Browser(Actor[BrowserMessage]):
                     await cdp.call(method, params)
                 self._ready.set()
                 async with trio.open_nursery() as nursery:
-                    nursery.start_soon(self._watch_memory, chromium)
+                    nursery.start_soon(self._watch_limits, chromium)
                     await cdp.ended.wait()
                     nursery.cancel_scope.cancel()
             self._fail(BrowserError("The browser has ended.", "Try again: it is started again."))
@@ -175,7 +185,7 @@ class Browser(Actor[BrowserMessage]):
         self._error = self._error or error
         self._ready.set()
 
-    async def _watch_memory(self, chromium: Chromium) -> None:
+    async def _watch_limits(self, chromium: Chromium) -> None:
         while True:
             self._known.memory = chromium.memory()
             if self._known.memory > self._settings.max_bytes:
@@ -184,6 +194,12 @@ class Browser(Actor[BrowserMessage]):
                     "ended.",
                     "browser.max_mb sets the limit.",
                     limit=self._settings.max_bytes >> 20,
+                )
+                chromium.kill()
+                return
+            if await self._offload(partial(size_of, self._profile)) > MOST_PROFILE_BYTES:
+                self._error = BrowserError(
+                    "The page has stored too much, so the browser has ended.", "Open another page."
                 )
                 chromium.kill()
                 return
@@ -237,7 +253,7 @@ class Browser(Actor[BrowserMessage]):
         snapshot = await page.read()
         self._known.snapshots[self._chat_of(page)] = snapshot
         check(step, snapshot, self._settings)
-        if step.press == "" or step.approved:
+        if step.approved:
             effect = None if step.press in ("", "enter") else element_of(snapshot, step.press).effect
             origins = {parse_target(snapshot.url).origin}
             if effect is not None:
@@ -301,13 +317,13 @@ class Browser(Actor[BrowserMessage]):
         assert self._chromium is not None
         info, session = params["targetInfo"], str(params["sessionId"])
         if info["type"] != "page":  # a worker that pages share
-            watch_requests(self._chromium.cdp, session, lambda: strictest(one.mode for one in self._all()))
+            self._watch(session)
             return
         target, opener = str(info["targetId"]), str(info.get("openerId", ""))
         self._sessions[target] = session
         of = next((page for page in self._all() if page.target == opener), None)
         if of is None:
-            self._chromium.cdp.post("Runtime.runIfWaitingForDebugger", session=session)
+            self._watch(session)  # until the page of a chat takes it over
             self._spare = self._spare or ("" if self._ready.is_set() else target)
             return
         if sum(map(len, self._tabs.values())) >= self._settings.max_pages:
@@ -315,10 +331,14 @@ class Browser(Actor[BrowserMessage]):
             self._chromium.cdp.post("Target.closeTarget", {"targetId": target})
             return
         page = BrowserPage(self._chromium.cdp, session, target, self._settings)
-        page.mode.begin(of.mode.sending, of.mode.origins)
+        page.mode = of.mode  # what was approved is sent once, from either
         page.note("The page opened another one, which this is.")
         self._tabs[self._chat_of(of)].append(page)
         page.prepare()
+
+    def _watch(self, session: str) -> None:
+        assert self._chromium is not None
+        watch_requests(self._chromium.cdp, session, lambda: strictest(one.mode for one in self._all()))
 
     def _detached(self, session: str) -> None:
         assert self._chromium is not None

@@ -58,6 +58,7 @@ _OFF: Final = (
     "IsolateOrigins",
     "MediaRouter",
     "OptimizationHints",
+    "Prerender2",
     "PrivacySandboxSettings4",
     "Translate",
     "WebRtcHideLocalIpsWithMdns",

@@ -82,8 +82,8 @@ class Look:
 class Act:
     """Fill in fields, and then press `press`, an element's reference or `enter`; empty to press nothing.
 
-    `approved` means that a person has approved the pressing: only then the page may send what is not a plain
-    GET request. A confirm dialog with exactly the text `accept` is accepted.
+    `approved` means that a person was asked about exactly this or has asked for it: only then may the page
+    send anything but GET requests. A confirm dialog with exactly the text `accept` is then accepted.
     """
 
     fillings: Sequence[Filling] = ()

@@ -98,7 +98,8 @@ class _Forms:
             node = dom.get(ax.get("backendDOMNodeId", 0))
             if node is None or ax.get("ignored"):
                 continue
-            kind = kind_of(ax, node)
+            form = dom.form_of(node)
+            kind = kind_of(ax, node, in_form=form is not None)
             if kind not in FIELDS:
                 continue
             value = value_of(ax, node, kind)
@@ -107,7 +108,7 @@ class _Forms:
             )
             if node.type == "radio" and value == "off":
                 continue
-            if (form := dom.form_of(node)) is not None:
+            if form is not None:
                 self._by_form.setdefault(form.id, []).append(shown)
             if value:
                 self._by_document.setdefault(node.document, []).append(shown)
@@ -168,7 +169,8 @@ class _TreeWalk:
             self.frame(frame)
             self._reading.end_line()
             return False, None
-        kind = None if node is None else kind_of(ax, node)
+        form = None if node is None else self._reading.dom.form_of(node)
+        kind = None if node is None else kind_of(ax, node, in_form=form is not None)
         if node is not None and kind is not None:
             self._reading.end_line()
             self._reading.lines.append(self._found(ax, node, kind, role))
@@ -217,14 +219,14 @@ class _TreeWalk:
         )
 
 
-def kind_of(ax: AxNode, node: DomNode) -> Kind | None:
-    """Return what an element is; None if it cannot be used."""
+def kind_of(ax: AxNode, node: DomNode, *, in_form: bool) -> Kind | None:
+    """Return what an element is; None if it cannot be used. `in_form` means that it belongs to a form."""
     role = str(ax.get("role", {}).get("value", "")).lower()
     if node.tag == "input" and node.type == "password":
         return "password"
     if node.tag == "select":
         return "select"
-    if node.tag in ("input", "button") and (node.type in _SUBMITS):
+    if node.tag in ("input", "button") and node.type in _SUBMITS and in_form:
         return "submit"
     if node.tag == "input" and node.type in ("checkbox", "radio"):
         return "check"

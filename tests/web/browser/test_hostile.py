@@ -66,9 +66,8 @@ async def test_workers_send_nothing_after_a_click_that_nobody_approved(tmp_path:
         for path in ("/worker", "/service"):
             await text(world, shop, path)
             if path == "/service":
-                with trio.fail_after(10):
-                    while "ready" not in (await world.call("read")).content:
-                        await trio.sleep(0.05)
+                while "ready" not in (await world.call("read")).content:
+                    pass
             result = await world.call("click", ref=world.ref("Read in"))
             assert "POST request" in result.content, path
         assert shop.orders == []
@@ -143,7 +142,8 @@ async def test_a_crashed_or_greedy_browser_ends_alone_and_the_next_step_starts_a
 async def test_a_page_sees_no_files_of_the_machine(tmp_path: Path, shop: Site) -> None:
     async with browsing(tmp_path, shop) as world:
         await text(world, shop, "/shop")
-        pids = browsers_of(os.getpid())
+        pids = [pid for pid in browsers_of(os.getpid()) if Path(f"/proc/{pid}/root/usr").exists()]
+        assert pids
         for pid in pids:
             root = Path(f"/proc/{pid}/root")
             assert not (root / str(tmp_path).lstrip("/")).exists()
