@@ -180,6 +180,8 @@ def title_of(started: ToolStarted, clean: Callable[[str], str]) -> str:
             method = get("method").upper()
             to = f" → {get('save')}" if get("save") else ""
             return f"web_fetch {get('url')}" + (f" ({method})" if method not in ("", "GET") else to)
+        case "browser_open":
+            return f"browser_open {get('url')}"
         case "web_search":
             return f"web_search “{get('query')}”"
         case "grep" | "find" as name:

@@ -9,6 +9,7 @@ import trio
 from rumi.models.model import Picture, ToolSpec
 from rumi.platform.texts.questions import ActionKind, Detail
 from rumi.store.journal.records import Reason
+from rumi.texts import Text
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ class Question:
     because the message names the action. Calls of tools with `Claims` are judged by their arguments instead.
 
     `reach` is set for calls that a person may approve for all runs of a schedule. It is None if the effect
-    lasts, destroys something or costs money.
+    lasts, destroys something or costs money. `what` describes the action if its kind alone does not.
     """
 
     action: ActionKind
@@ -117,6 +118,7 @@ class Question:
     consent: tuple[str, ...] = ()
     asked: Callable[[str], bool] | None = field(default=None, compare=False)
     reach: Reach | None = field(default=None, compare=False)
+    what: Text | None = None
 
 
 class Tool(Protocol):

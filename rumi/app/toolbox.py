@@ -97,6 +97,7 @@ class Toolbox:
     of_channel: Callable[[str], tuple[Tool, ...]] = lambda chat: ()
     of_images: Callable[[ChatView], tuple[Tool, ...]] = lambda view: ()
     of_services: Callable[[ChatView], tuple[Tool, ...]] = lambda view: ()
+    of_browser: Callable[[ChatView], tuple[Tool, ...]] = lambda view: ()
 
     def tools_for(self, view: ChatView) -> tuple[Tool, ...]:
         """Return the tools of one chat."""
@@ -116,6 +117,7 @@ class Toolbox:
             *self.of_channel(chat),
             *self.of_images(view),
             *self.of_services(view),
+            *self.of_browser(view),
             *self.mcp(view),
         )
         return (
@@ -191,7 +193,13 @@ def _new_schedule(view: ChatView, owner: str) -> ScheduleRecord:
 
 def specs_now() -> Mapping[str, Sequence[ToolSpec]]:
     """Return the current specs of the chats' tools by the tools' names; a tool may have several specs."""
-    forms: dict[str, list[ToolSpec]] = {}
+    # Imported here: most installations have no browser.
+    from rumi.agent.tools.browser_act import CLICK_SPEC, FILL_SPEC
+    from rumi.agent.tools.browser_open import OPEN_SPEC, READ_SPEC
+
+    forms: dict[str, list[ToolSpec]] = {
+        spec.name: [spec] for spec in (OPEN_SPEC, READ_SPEC, CLICK_SPEC, FILL_SPEC)
+    }
     for tool in (Bash, ResearchTool, RepositoryTool, WebFetch):
         for spec in tool.specs:
             forms.setdefault(spec.name, []).append(spec)

@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -12,6 +13,7 @@ import click
 
 from rumi.cli import run_async
 from rumi.cli.printing import echo, prompt
+from rumi.errors import RumiError
 from rumi.platform.config.providers import PROVIDERS
 from rumi.platform.texts import questions as question_texts
 from rumi.platform.texts.formats import language_name
@@ -78,6 +80,7 @@ class _Wizard:
         self._ask_telegram()
         if self._yes(Text("Advanced settings: where commands run, and which ones? (y/n)")):
             self._ask_tools()
+            self._ask_browser()
 
     def _show_current(self) -> None:
         """Print what is set already."""
@@ -295,7 +298,7 @@ class _Wizard:
         refused cannot be kept.
         """
         from rumi.cli.model_keys import try_model
-        from rumi.errors import RumiError, single
+        from rumi.errors import single
         from rumi.models.model import ModelError
 
         self.say(Text("Trying it out …"))
@@ -341,7 +344,7 @@ class _Wizard:
     def _knows(self, token: str) -> bool:
         """Check a token by asking Telegram for the bot's name; return True if the token should be used."""
         from rumi.channels.telegram import ask_who
-        from rumi.errors import ConfigError, RumiError, single
+        from rumi.errors import ConfigError, single
 
         try:
             name = run_async(ask_who, token, self.loaded.secrets.telegram_base_url).username
@@ -385,6 +388,24 @@ class _Wizard:
             ],
             sandbox.policy,
         )
+
+    def _ask_browser(self) -> None:
+        from rumi.app.parts.browser import browser_settings_of
+        from rumi.web.browser.trying import try_browser
+
+        now = self.loaded.settings.browser.enabled
+        choices = [("no", Text("no")), ("yes", Text("yes: questions are asked before anything is sent"))]
+        question = Text("May the assistant use a browser, with a profile of its own for each owner?")
+        wanted = self._choose(question, choices, "yes" if now else "no") == "yes"
+        if wanted:
+            self.say(Text("Trying the browser…"))
+            try:
+                found = run_async(partial(try_browser, browser_settings_of(self.loaded)))
+                self.say(Text("{browser} works.", browser=found))
+            except RumiError as error:
+                self.say(error_text(self.language, error))
+        if wanted != now:
+            self.keys["browser.enabled"] = "true" if wanted else "false"
 
     def _choose_key(self, key: str, question: str, choices: Sequence[tuple[str, str]], now: str) -> None:
         """Ask for the value of a configuration key; store it if it differs from `now`, the current value."""

@@ -25,6 +25,8 @@ NETLINK_KINDS, NETLINK_ROUTE = (2, 3), 0
 """Datagram and raw sockets of netlink, and its protocol that lists interfaces, addresses and routes."""
 SENDS = ("sendmsg", "sendmmsg")
 """Calls that glibc's resolver, HTTP/3 and many runtimes need on a network."""
+OWN_SANDBOX = ("chroot", "unshare")
+"""Calls, next to clone, with which a browser puts its own processes into a narrower sandbox."""
 NEW_NAMESPACES = 0x7E020000
 """The flags CLONE_NEWNS, -CGROUP, -UTS, -IPC, -USER, -PID and -NET combined."""
 PERSONALITIES = (0, 0xFFFFFFFF)
@@ -102,15 +104,17 @@ def _any_pid_but_1(index: int) -> tuple[Comparison, ...]:
     return tuple((index, "MASKED_EQ", 1 << bit, 0 if bit == 0 else 1 << bit) for bit in bits)
 
 
-def rules(machine: str, *, network: bool = False) -> tuple[Rule, ...]:
+def rules(machine: str, *, network: bool = False, namespaces: bool = False) -> tuple[Rule, ...]:
     """Return the rules for calls whose arguments matter, or that fail with an errno other than EPERM.
 
-    With `network`, the rules allow in addition what programs need to resolve names and to list interfaces.
+    With `network`, the rules allow in addition what programs need to resolve names and to list interfaces;
+    with `namespaces`, what a program needs to sandbox its own processes.
     """
     flags = 1 if machine == "s390x" else 0  # on that machine, clone takes the stack first
     families = (AF_UNIX, *IP_FAMILIES, *((AF_NETLINK,) if network else ()))
     return (
         *(Rule(name) for name in SENDS if network),
+        *(Rule(name) for name in OWN_SANDBOX if namespaces),
         *(
             Rule(
                 "socket",
@@ -135,7 +139,7 @@ def rules(machine: str, *, network: bool = False) -> tuple[Rule, ...]:
             if family not in families
         ),
         *(Rule("personality", ((0, "EQ", value, 0),)) for value in PERSONALITIES),
-        Rule("clone", ((flags, "MASKED_EQ", NEW_NAMESPACES, 0),)),
+        Rule("clone", () if namespaces else ((flags, "MASKED_EQ", NEW_NAMESPACES, 0),)),
         # Its flags are in memory, which a filter cannot read. ENOSYS makes libc use clone instead.
         Rule("clone3", (), errno.ENOSYS),
         # Likewise: libc then uses openat, which is restricted below.
@@ -209,11 +213,12 @@ def _docker_rule(rule: Rule, names: list[str], where: dict[str, object]) -> dict
 
 
 @cache
-def bpf_program(*, network: bool = False) -> bytes:
+def bpf_program(*, network: bool = False, namespaces: bool = False) -> bytes:
     """Return the filter for this machine in the kernel's format: an array of `struct sock_filter`.
 
-    Commands have no network; servers of tools may have one (`network`). Calls of another architecture kill
-    the process. The first call blocks for some milliseconds.
+    Commands have no network; servers of tools may have one (`network`), and a browser sandboxes its own
+    processes (`namespaces`). Calls of another architecture kill the process. The first call blocks for some
+    milliseconds.
 
     Raises:
         SandboxError: libseccomp is not installed, or does not know this machine.
@@ -236,7 +241,7 @@ def bpf_program(*, network: bool = False) -> bytes:
     comparisons = {"EQ": pyseccomp.EQ, "NE": pyseccomp.NE, "MASKED_EQ": pyseccomp.MASKED_EQ}
     for name in sorted(EVERYWHERE | BY_MACHINE[machine]):
         _add(pyseccomp, program, pyseccomp.ALLOW, name)
-    for rule in rules(machine, network=network):
+    for rule in rules(machine, network=network, namespaces=namespaces):
         action = pyseccomp.ERRNO(rule.refused_with) if rule.refused_with else pyseccomp.ALLOW
         arguments = [
             pyseccomp.Arg(index, comparisons[how], value, rest)

@@ -1,9 +1,8 @@
-"""Connections to hosts that the user has named: by the guard, or through the proxy of this machine."""
+"""Connections of sandboxed programs: by the guard, or through the proxy of this machine."""
 
 import base64
 import re
 import ssl
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote, urlsplit
@@ -18,7 +17,6 @@ from rumi.web.addresses import why_refused
 from rumi.web.guard import AddressGuard
 from rumi.web.messages import FetchError, FetchRefused
 from rumi.web.network import GuardedNetwork
-from rumi.web.resolver import Resolver, SystemResolver
 from rumi.web.url import parse_target
 
 CONNECT_S: Final = 20.0
@@ -83,21 +81,25 @@ def read_host(text: str) -> Host:
 
 
 class Outbound:
-    """Opens connections to the `allowed` hosts; the caller compares the hosts.
+    """Opens connections to the hosts that the `guard` allows.
 
     A name is resolved by the guard at each connection, and the connection goes to the address that was
-    checked. Private addresses are refused unless `allowed` has the address itself. If the environment names a
-    proxy for a host, the proxy resolves the name.
+    checked. If the environment names a proxy for a host, the proxy resolves the name.
     """
 
-    def __init__(self, allowed: Collection[Host], resolver: Resolver | None = None) -> None:
-        guard = AddressGuard(
-            resolver or SystemResolver(),
-            allow=[str(host) for host in allowed if host.is_ip],
-            ports={host.port for host in allowed},
-        )
+    def __init__(self, guard: AddressGuard) -> None:
         self._network = GuardedNetwork(guard)
         self._tls = Tls()
+
+    def check(self, host: Host) -> None:
+        """Check a host before its name is resolved; the guard checks its addresses later.
+
+        Raises:
+            FetchRefused: The host may not be reached.
+        """
+
+    def note_unknown(self, name: str) -> None:
+        """Note that a program looked up a name without using the proxy, and got no address."""
 
     def proxy_for(self, host: Host, scheme: str) -> Proxy | None:
         """Return the machine's proxy for a host; None if it is reached without one.

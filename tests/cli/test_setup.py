@@ -42,7 +42,7 @@ def test_a_wrong_key_is_asked_again_and_a_right_one_is_stored(rumi: Program) -> 
         said = rumi.run(
             "setup",
             text=answers(
-                "1", "1", WRONG, KEY, "1:wrong", TOKEN, "eleven", "11111111, 22222222", "y", "bubblewrap"
+                "1", "1", WRONG, KEY, "1:wrong", TOKEN, "eleven", "11111111, 22222222", "y", "bubblewrap", ""
             ),
         ).stdout
         assert "refused the key" in said
@@ -94,7 +94,7 @@ def test_leaving_in_the_middle_writes_nothing(rumi: Program) -> None:
 
 def test_a_second_run_keeps_everything_with_enter(rumi: Program) -> None:
     del rumi.env["RUMI_SANDBOX__BACKEND"]
-    rumi.run("setup", text=answers("2", "5", "", "y", "2"))
+    rumi.run("setup", text=answers("2", "5", "", "y", "2", ""))
     before = (rumi.home / "config.toml").read_text()
     assert before == 'language = "es"\n\n[model]\ndefault = "offline"\n\n[sandbox]\nbackend = "docker"\n'
     said = rumi.run("setup", text=answers("", "", "", "")).stdout
@@ -106,7 +106,7 @@ def test_a_second_run_keeps_everything_with_enter(rumi: Program) -> None:
 
 def test_tools_and_policy_are_asked_for(rumi: Program) -> None:
     rumi.env["RUMI_SANDBOX__TOOLS"] = "work"
-    rumi.run("setup", text="\n5\n\ny\n\n2\nopen\n")
+    rumi.run("setup", text="\n5\n\ny\n\n2\nopen\n\n")
     assert (rumi.home / "config.toml").read_text() == (
         '[model]\ndefault = "offline"\n\n[sandbox]\ntools = "core"\npolicy = "open"\n'
     )

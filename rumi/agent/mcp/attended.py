@@ -11,8 +11,8 @@ import signal
 import sys
 from contextlib import suppress
 
-from rumi.agent.mcp.namespaced import PR_SET_PDEATHSIG, exit_code, forget_streams, libc
 from rumi.sandbox.confined.child import become_reaper, end_descendants
+from rumi.sandbox.confined.namespaced import PR_SET_PDEATHSIG, exit_code, forget_streams, libc
 
 
 def main() -> int:

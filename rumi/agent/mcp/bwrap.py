@@ -15,23 +15,8 @@ from rumi.agent.mcp.launchers import started
 from rumi.agent.mcp.messages import McpError, ServerSettings
 from rumi.agent.mcp.paths import HOME, TEMPORARY, Unseen, check, expanded
 from rumi.platform.home_path import known_folder
+from rumi.sandbox.confined.root import TOP, system_words
 
-TMP_BYTES: Final = 256 * 1024 * 1024
-_TOP: Final = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
-_OF_ETC: Final = (
-    "alternatives",
-    "ca-certificates",
-    "crypto-policies",
-    "fonts",
-    "ld.so.cache",
-    "localtime",
-    "magic",
-    "mime.types",
-    "os-release",
-    "pki",
-    "ssl",
-    "timezone",
-)
 _OF_ETC_FOR_NETWORKS: Final = (
     "gai.conf",
     "host.conf",
@@ -56,8 +41,6 @@ CERTIFICATES: Final = (
 INHERITED: Final = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TZ", "USER")
 """Variables that a server inherits from Rumi's environment; in a sandbox, HOME is replaced."""
 
-_READ_ONLY: Final = ("bus", "fs", "irq", "sys", "sysrq-trigger")
-_HIDDEN: Final = ("acpi", "asound", "kcore", "keys", "latency_stats", "sched_debug", "scsi", "timer_list")
 _SHEBANG_BYTES: Final = 256
 
 
@@ -85,24 +68,10 @@ def sandboxed(
     shown = _shown(settings, Path(command[0]), root)
     empty = check(settings, root, shown)
     words = [str(bwrap), "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent"]
-    words += ["--new-session", "--hostname", "rumi-mcp", "--cap-drop", "ALL", "--ro-bind", "/usr", "/usr"]
+    words += ["--new-session", "--hostname", "rumi-mcp", "--cap-drop", "ALL"]
     # Without `network`, the launcher has entered a network namespace that has nothing but `lo`.
     words.append("--share-net")
-    for name in _TOP:
-        top = Path("/", name)
-        if top.is_symlink():
-            words += ["--symlink", os.readlink(top), str(top)]
-        elif top.is_dir():
-            words += ["--ro-bind", str(top), str(top)]
-    for name in (*_OF_ETC, *(_OF_ETC_FOR_NETWORKS if section.network else _OF_ETC_FOR_HOSTS)):
-        words += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
-    for name, fd in etc.items():
-        words += ["--perms", "0644", "--ro-bind-data", str(fd), f"/etc/{name}"]
-    words += ["--proc", "/proc", *_covered(), "--size", str(TMP_BYTES), "--tmpfs", "/tmp"]
-    # bubblewrap's /dev and / are memory file systems without a size limit, so they are remounted read-only.
-    # Otherwise a server could fill the machine's memory with files.
-    words += ["--dev", "/dev", "--size", str(TMP_BYTES), "--perms", "1777", "--tmpfs", "/dev/shm"]
-    words += ["--remount-ro", "/dev"]
+    words += system_words(_OF_ETC_FOR_NETWORKS if section.network else _OF_ETC_FOR_HOSTS, etc)
     words += ["--bind", str(home), HOME]
     # A folder that the server names, but does not have: what it writes there must fail, and not vanish.
     covers = [one.path for one in empty if any(Path(top) in one.path.parents for top in TEMPORARY)]
@@ -122,22 +91,6 @@ def sandboxed(
     words += ["--remount-ro", "/", "--chdir", HOME]
     words += ["--clearenv", "--args", str(environment_fd), "--setenv", "HOME", own_home]
     return [*words, "--seccomp", str(seccomp_fd), "--", *command]
-
-
-def environment_words(environment: Mapping[str, str]) -> bytes:
-    """Return the options that set a server's variables, as bubblewrap reads them from a descriptor.
-
-    They are not in the environment of bubblewrap and of the launcher, which run outside of the sandbox:
-    LD_PRELOAD could name a library in the server's own folder. They are not in the command line either, which
-    other users can read.
-
-    Raises:
-        ValueError: A name or a value has a NUL, which would begin another option.
-    """
-    words = [word for name, value in environment.items() for word in ("--setenv", name, value)]
-    if any("\0" in word for word in words):
-        raise ValueError("a variable has a NUL character")
-    return b"".join(os.fsencode(word) + b"\0" for word in words)
 
 
 def hidden_folders(settings: ServerSettings, rumi_home: Path) -> list[Unseen]:
@@ -186,24 +139,6 @@ def _certificates() -> list[Path]:
     return [path for path in named if path.is_absolute() and path.exists()]
 
 
-def _covered() -> Iterator[str]:
-    """Yield bubblewrap options that hide kernel settings or make them read-only.
-
-    Without these options, a server could change the settings if root started it.
-
-    Docker protects the same paths in its containers.
-    """
-    for name in _READ_ONLY:
-        if Path("/proc", name).exists():
-            yield from ("--ro-bind", f"/proc/{name}", f"/proc/{name}")
-    for name in _HIDDEN:
-        path = Path("/proc", name)
-        if path.is_dir():
-            yield from ("--tmpfs", str(path), "--remount-ro", str(path))
-        elif path.exists():
-            yield from ("--ro-bind", "/dev/null", str(path))
-
-
 def installation(program: Path, rumi_home: Path) -> list[Path]:
     """Return the files and folders outside of `/usr` that a program needs.
 
@@ -216,7 +151,7 @@ def installation(program: Path, rumi_home: Path) -> list[Path]:
     users = Path(known_folder())
     homes = {users, users / ".local", rumi_home.absolute(), rumi_home.resolve()}
     for file in _way(program):
-        if not file.is_relative_to("/usr") and not any(file.is_relative_to(f"/{top}") for top in _TOP):
+        if not file.is_relative_to("/usr") and not any(file.is_relative_to(f"/{top}") for top in TOP):
             folder = file.parent.parent if file.parent.name in ("bin", "shims") else file.parent
             wide = any(home.is_relative_to(folder) for home in homes)
             found[file if wide else folder] = None

@@ -2,8 +2,6 @@
 
 import contextlib
 import os
-import select
-import signal
 import socket
 import subprocess
 import sys
@@ -15,19 +13,20 @@ from typing import Final
 
 import trio
 
-from rumi.agent.mcp import namespaced
-from rumi.agent.mcp.bwrap import CERTIFICATES, INHERITED, environment_words, sandboxed
+from rumi.agent.mcp.bwrap import CERTIFICATES, INHERITED, sandboxed
 from rumi.agent.mcp.complaints import Complaints
-from rumi.agent.mcp.gateway import Gateway
-from rumi.agent.mcp.hosts import NAME_SERVER, AskedHosts, SandboxListener, etc_hosts, variables_for
+from rumi.agent.mcp.hosts import AskedHosts
 from rumi.agent.mcp.launchers import started
 from rumi.agent.mcp.messages import McpError, ServerSettings
+from rumi.agent.mcp.outbound import gateway_of
 from rumi.agent.mcp.paths import HOME, expanded
-from rumi.platform.openat import opened
-from rumi.sandbox.confined.child import PAUSE_S, kill_descendants, processes
+from rumi.sandbox.confined.namespace import Namespace, launching
 from rumi.sandbox.confined.parent import kill_family
+from rumi.sandbox.confined.root import environment_words
 from rumi.sandbox.engine import SandboxError
 from rumi.texts import os_error
+from rumi.web.gateway.gateway import Gateway
+from rumi.web.gateway.listeners import NAME_SERVER, SandboxListener, etc_hosts, variables_for
 from rumi.web.messages import FetchRefused
 
 EOF_S: Final = 1.0
@@ -50,9 +49,8 @@ class ServerProcess:
         assert popen.stdout is not None
         assert popen.stderr is not None
         self.complaints = complaints
-        self._popen = popen
         self._family = family
-        self._pidfd = os.pidfd_open(popen.pid)
+        self._namespace = Namespace(popen)
         # Duplicates, because both trio and Popen close the descriptors that they own.
         self._stdin = trio.lowlevel.FdStream(os.dup(popen.stdin.fileno()))
         self._stdout = trio.lowlevel.FdStream(os.dup(popen.stdout.fileno()))
@@ -63,7 +61,7 @@ class ServerProcess:
     @property
     def pid(self) -> int:
         """The pid of the server's first process."""
-        return self._popen.pid
+        return self._namespace.pid
 
     async def send(self, line: bytes) -> None:
         """Write a line to the server's input. If this is cancelled, the input cannot be used again.
@@ -109,9 +107,9 @@ class ServerProcess:
         The process is not reaped. Return None if it still runs.
         """
         with trio.move_on_after(WORDS_S):
-            await self._ended()
+            await self._namespace.ended()
             await self.complaints.ended.wait()
-        found = os.waitid(os.P_PIDFD, self._pidfd, os.WEXITED | os.WNOHANG | os.WNOWAIT)  # noqa: ASYNC222 - WNOHANG
+        found = os.waitid(os.P_PIDFD, self._namespace.pidfd, os.WEXITED | os.WNOHANG | os.WNOWAIT)  # noqa: ASYNC222 - WNOHANG
         if found is None:
             return None
         return found.si_status if found.si_code == os.CLD_EXITED else 128 + found.si_status
@@ -122,58 +120,23 @@ class ServerProcess:
         Shielded from cancellation; takes at most `EOF_S` plus twice `KILL_S`. Leaves no process behind.
         """
         # The children are opened first: once their parent is gone, they can no longer be found through it.
-        with trio.CancelScope(shield=True), self._children() as children:
+        with trio.CancelScope(shield=True), self._namespace.children() as children:
             try:
                 await self._stdin.aclose()
                 with trio.move_on_after(EOF_S):
-                    await self._ended()
+                    await self._namespace.ended()
                 with trio.move_on_after(KILL_S):
                     if self._family:
-                        await kill_family(self._popen.pid, self._reap)
+                        await kill_family(self._namespace.pid, self._namespace.reap)
                     else:
-                        await self._kill_namespace(children)
-                with contextlib.suppress(ProcessLookupError):  # `kill_family` has reaped the process already
-                    signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
-                    with trio.move_on_after(KILL_S):
-                        await self._reap()
+                        await self._namespace.kill_all(children)
+                self._namespace.kill()  # nothing if `kill_family` has reaped the process already
+                with trio.move_on_after(KILL_S):
+                    await self._namespace.reap()
             finally:
-                os.close(self._pidfd)
+                self._namespace.close()
                 for stream in (self._stdin, self._stdout, self._stderr):
                     await trio.aclose_forcefully(stream)
-
-    @contextlib.contextmanager
-    def _children(self) -> Iterator[list[int]]:
-        """Yield pidfds of the first process's children.
-
-        In a sandbox, the only child is the first process of the PID namespace.
-        """
-        with contextlib.ExitStack() as stack:
-            found = []
-            for pid in (pid for pid, (_, parent, _) in processes().items() if parent == self._popen.pid):
-                with contextlib.suppress(ProcessLookupError):
-                    found.append(stack.enter_context(opened(os.pidfd_open(pid))))
-            yield found
-
-    async def _kill_namespace(self, children: list[int]) -> None:
-        """Kill all processes of the PID namespace, and wait until the namespace's first process has exited.
-
-        The first process exits only after the kernel has ended all other processes of the namespace.
-        bubblewrap itself exits earlier.
-        """
-        # Repeated, because a namespace that is still being set up may get new processes meanwhile.
-        while not select.select([self._pidfd], [], [], 0)[0]:
-            kill_descendants(self._popen.pid)
-            await trio.sleep(PAUSE_S)
-        for child in children:
-            await trio.lowlevel.wait_readable(child)
-
-    async def _ended(self) -> None:
-        """Wait until the first process exits. Its pid stays valid until the process is reaped."""
-        await trio.lowlevel.wait_readable(self._pidfd)
-
-    async def _reap(self) -> None:
-        await self._ended()
-        self._popen.wait()
 
 
 @asynccontextmanager
@@ -216,7 +179,7 @@ def _gateway(settings: ServerSettings, asked: AskedHosts) -> Gateway | None:
     if settings.section.network or not settings.section.sandbox:
         return None
     try:
-        return Gateway(settings, asked)
+        return gateway_of(settings, asked)
     except FetchRefused as error:
         raise McpError(
             "mcp.{name}.hosts has an entry that cannot be used: {error}",
@@ -286,31 +249,17 @@ def _prepared(settings: ServerSettings, home: Path, gateway: Gateway | None) -> 
     except SandboxError as error:
         raise McpError(error.message, error.advice) from error
     listeners = () if gateway is None else gateway.listeners
+    where = None if gateway is None else [*map(str, listeners), NAME_SERVER]
     # The launcher runs outside of the sandbox, so it gets none of the server's variables.
     environment = {} if libcap is None else {"LD_LIBRARY_PATH": str(libcap.parent)}
-    with contextlib.ExitStack() as stack:
-
-        def in_memory(content: bytes) -> int:
-            fd = stack.enter_context(opened(os.memfd_create("mcp", os.MFD_CLOEXEC)))
-            os.pwrite(fd, content, 0)
-            return fd
-
-        filters = in_memory(filter)
-        variables = in_memory(environment_words(environment_of(settings, listeners)))
+    with launching(where) as launch:
+        filters = launch.in_memory(filter)
+        variables = launch.in_memory(environment_words(environment_of(settings, listeners)))
         content = users() | ({} if gateway is None else {"hosts": etc_hosts(listeners)})
-        etc = {name: in_memory(text) for name, text in content.items()}
+        etc = {name: launch.in_memory(text) for name, text in content.items()}
         words = [str(program), *arguments]
-        ends = [sys.executable, "-I", "-S", str(namespaced.__file__), str(os.getpid())]
         command = sandboxed(bwrap, settings, home.absolute(), words, filters, variables, etc)
-        if gateway is None:
-            yield [*ends, "-1", "", *command], environment, (filters, variables, *etc.values()), None
-            return
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with ours, theirs:
-            ours.setblocking(False)
-            where = ",".join([*map(str, listeners), NAME_SERVER])
-            fds = (filters, variables, *etc.values(), theirs.fileno())
-            yield [*ends, str(theirs.fileno()), where, *command], environment, fds, ours
+        yield [*launch.words, *command], environment, tuple(launch.fds), launch.gateway
 
 
 def environment_of(settings: ServerSettings, listeners: Sequence[SandboxListener] = ()) -> dict[str, str]:

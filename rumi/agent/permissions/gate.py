@@ -168,7 +168,7 @@ class Gate:
         if await self._is_asked_for(tool, arguments, question):
             return None
         asks = question_texts.question(
-            self._language, question.action, question.details, tainted=self.tainted
+            self._language, question.action, question.details, tainted=self.tainted, what=question.what
         )
         if len(asks.whole or asks.text) > MOST_QUESTION_CHARS:
             return ToolResult(False, TOO_LONG)

@@ -11,6 +11,7 @@ from rumi.agent.skills.running import CodeRunner
 from rumi.agent.tool import Tool
 from rumi.agent.tools.make_image import MakeImage
 from rumi.agent.tools.recall import facts_for
+from rumi.app.parts.browser import BrowserPart, add_browser
 from rumi.app.parts.inputs import TreeInputs
 from rumi.app.parts.models import ModelsPart
 from rumi.app.parts.sandbox import SandboxPart
@@ -52,6 +53,7 @@ class AgentPart:
     hub: Hub
     pending: PendingMessages
     publisher: Publisher
+    browser: BrowserPart
 
 
 def add_agent(
@@ -74,6 +76,7 @@ def add_agent(
     )
     viewer, threads = sandbox.viewer, Threads()
     services = add_services(inputs, store, models.people)
+    browser = add_browser(inputs, viewer)
 
     async def prepare(chat: str) -> Path:
         """Create a chat's folder, which otherwise its first command creates."""
@@ -104,6 +107,7 @@ def add_agent(
         bots=ports.bots,
         mcp=lambda view: _mcp_tools(mcp, viewer, view, inputs.models.context_tokens, models.people),
         of_channel=lambda chat: inputs.channel_of(chat).tools_for(chat),
+        of_browser=browser.tools_for,
         of_images=lambda view: _image_tools(inputs, store.budgets, viewer, view),
         of_services=services.tools_for,
     )
@@ -151,7 +155,7 @@ def add_agent(
     publisher = Publisher(
         hub, audit, pending, time.time, sandbox.sandboxes.container_id, counts.chat_happened
     )
-    return AgentPart(mcp, prompts, instructions, context, fact_extraction, hub, pending, publisher)
+    return AgentPart(mcp, prompts, instructions, context, fact_extraction, hub, pending, publisher, browser)
 
 
 def _image_tools(inputs: TreeInputs, meter: Meter, viewer: Viewer, view: ChatView) -> tuple[Tool, ...]:

@@ -155,6 +155,7 @@ def add_all_chats(
             "schedules": schedules_of(tasks.schedules),
             "tasks": tasks_of(store.journal, tasks.tasks),
             "logins": agent.mcp.forget_logins,
+            "profiles": agent.browser.forget,
         },
         {
             "facts": lambda owner: store.memory(forget_owner(owner)),

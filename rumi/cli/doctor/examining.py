@@ -89,6 +89,10 @@ async def _examine(
         from rumi.cli.doctor.settings import mcp
 
         await examination.look("mcp", partial(blocking, partial(mcp, home, loaded)))
+    if loaded.settings.browser.enabled:
+        from rumi.cli.doctor.settings import browser
+
+        await examination.look("browser", partial(browser, loaded))
     await _sandboxes(examination, home, loaded)
     if ask_servers:
         from rumi.cli.doctor.online import online

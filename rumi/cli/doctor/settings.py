@@ -215,6 +215,22 @@ def voice(loaded: Loaded) -> Check:
     )
 
 
+async def browser(loaded: Loaded) -> list[Check]:
+    """Check that the browser starts, and that its passwords are there."""
+    from rumi.app.parts.browser import browser_settings_of
+    from rumi.web.browser.trying import try_browser
+
+    settings = browser_settings_of(loaded)
+    try:
+        for password in settings.passwords.values():
+            if password.fault is not None:
+                raise password.fault
+        found = await try_browser(settings)
+    except RumiError as error:
+        return [Check("browser", "failure", error.message, error.advice)]
+    return [Check("browser", "ok", Text("{browser} starts in its sandbox", browser=found))]
+
+
 def mcp(home: Home, loaded: Loaded) -> list[Check]:
     """Check that each MCP server's command and variables exist; warn of unsafe settings. Blocking."""
     return [_checked(home, server) for server in mcp_settings_of(loaded)]

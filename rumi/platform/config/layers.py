@@ -18,6 +18,7 @@ from rumi.platform.config.people import check_people, check_services
 from rumi.platform.config.providers import CHOICES, OFFLINE
 from rumi.platform.config.schema import (
     GENERAL,
+    BrowserPasswordSection,
     CalendarSection,
     CustomServerSection,
     GroupSection,
@@ -40,7 +41,10 @@ from rumi.texts import Text, joined
 Key: TypeAlias = tuple[str, ...]
 
 _PREFIX = "RUMI_"
-_CUSTOM: Key = ("model", "custom")
+_NESTED: Mapping[Key, type[Section]] = {
+    ("model", "custom"): CustomServerSection,
+    ("browser", "passwords"): BrowserPasswordSection,
+}
 _PRICES: Key = ("prices",)
 _MCP: Key = ("mcp",)
 _TELEGRAM: Key = ("telegram",)
@@ -53,7 +57,7 @@ _NAMED: Mapping[Key, type[Section]] = {
     ("calendars",): CalendarSection,
     ("mail",): MailSection,
 }
-_TABLES = (_CUSTOM, _PRICES, _MCP, *_NAMED)
+_TABLES = (*_NESTED, _PRICES, _MCP, *_NAMED)
 """Sections in which users choose the names of the subsections."""
 MAPS: tuple[Key, ...] = (("model", "aliases"), ("model", "keys"))
 """Sections in which users choose the names of the keys."""
@@ -231,17 +235,17 @@ class ConfigLayers:
                 self._add_table(value, key, origin)
 
     def _known(self, key: Key, value: object, origin: str) -> Key:
-        """Check that the key exists, and return it with the original spelling of a custom server's name.
+        """Check that the key exists, and return it with the original spelling of a name within a section.
 
         Keys from environment variables are in lower case. The original spelling is taken from earlier layers.
 
         Raises:
             ConfigError: The key is unknown, or is a section.
         """
-        if key[:2] == _CUSTOM and len(key) == 4:
-            names = {known[2] for known in self._values if known[:2] == _CUSTOM}
+        if key[:2] in _NESTED and len(key) == 4:
+            names = {known[2] for known in self._values if known[:2] == key[:2]}
             written = next((name for name in sorted(names) if name.lower() == key[2].lower()), key[2])
-            key = (*_CUSTOM, written, key[3])
+            key = (*key[:2], written, key[3])
         for length in range(len(key)):
             section = _section_at(key[:length])
             if section is None and key[:length] not in (*_TABLES, *MAPS):
@@ -347,8 +351,8 @@ def split_key(dotted: str) -> Key:
 def _section_at(key: Key) -> type[Section] | None:
     if key == ():
         return Settings
-    if len(key) == 3 and key[:2] == _CUSTOM:
-        return CustomServerSection
+    if len(key) == 3 and key[:2] in _NESTED:
+        return _NESTED[key[:2]]
     if len(key) == 2 and key[:1] == _PRICES:
         return PriceSection
     if len(key) == 2 and key[:1] == _MCP:
@@ -400,7 +404,7 @@ def _refuse_single_underscore(name: str, rest: str) -> None:
     for section in Settings.model_fields:
         fields = getattr(_section_at((section,)), "model_fields", {})
         key = rest.removeprefix(f"{section}_")
-        if key != rest and key in fields and (section, key) != _CUSTOM:
+        if key != rest and key in fields and (section, key) not in _NESTED:
             meant = f"{_PREFIX}{section.upper()}__{key.upper()}"
             raise ConfigError(
                 "Unknown variable {name}.",

@@ -55,6 +55,7 @@ _PROGRAM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}")
 IMAGE_SIZE = re.compile(r"[1-9][0-9]{1,3}x[1-9][0-9]{1,3}")
 _SERVER_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 # Of ASCII, a name has only letters, digits, `-`, `_` and single dots: people copy it into a shell.
+_SITE = re.compile(r"(?=.{1,253}\Z)(?:[a-z0-9-]+\.)*[a-z0-9-]+(?::[0-9]{1,5})?")
 _HOST_PORT = re.compile(
     r"(?:\[[0-9A-Fa-f:.]{2,45}\]|(?!\.|.*\.\.)[^\s\x00-,/:-@\[-^`{-\x7f]{1,253}):([0-9]{1,5})"
 )
@@ -191,6 +192,11 @@ def is_host_port(text: str) -> bool:
 def _check_host(where: str) -> None:
     if not is_host_port(where):
         raise ValueError("one host and its port, such as api.example.org:443, without https:// and without *")
+
+
+def _check_site(host: str) -> None:
+    if not _SITE.fullmatch(host):
+        raise ValueError("a host as the browser shows it, such as shop.example, without https:// and path")
 
 
 def _check_listen(where: str) -> None:
@@ -673,6 +679,34 @@ class ImagesSection(Section):
     timeout_s: Positive = 300
 
 
+class BrowserPasswordSection(Section):
+    """`[browser.passwords.NAME]`: a password that is typed only into password fields of exactly one host.
+
+    `host` is a name, with `:PORT` if that is not the usual one. `value` is a reference: `$VAR`, `${VAR}`, the
+    name of a set variable, or `!command`.
+    """
+
+    host: Annotated[str, _checked(_check_site)]
+    value: KeyReference
+
+
+class BrowserSection(Section):
+    """`[browser]`: the browser that models can use, if it is `enabled`. It has one profile for each owner.
+
+    `program` is the path or the name of a Chromium or Chrome; if it is empty, the installed one is found. A
+    browser ends after `idle_s` seconds without a step. A step waits at most `timeout_s` seconds for a server.
+    A browser with all its pages uses at most `max_mb` megabytes of memory, and has at most `max_pages` pages.
+    """
+
+    enabled: bool = False
+    program: str = ""
+    idle_s: Positive = 300
+    timeout_s: Positive = 30
+    max_mb: Annotated[int, Field(ge=256, le=65_536)] = 1024
+    max_pages: Annotated[int, Field(ge=1, le=50)] = 5
+    passwords: dict[Annotated[str, _checked(_check_server_name)], BrowserPasswordSection] = {}
+
+
 class ResearchSection(Section):
     """`[research]`: the default model for research tasks; None selects the model that chats use."""
 
@@ -1086,6 +1120,7 @@ class Settings(Section):
     search: SearchSection = SearchSection.model_construct()
     voice: VoiceSection = VoiceSection.model_construct()
     images: ImagesSection = ImagesSection.model_construct()
+    browser: BrowserSection = BrowserSection.model_construct()
     tasks: TasksSection = TasksSection.model_construct()
     research: ResearchSection = ResearchSection.model_construct()
     budget: BudgetSection = BudgetSection.model_construct()

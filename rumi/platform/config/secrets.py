@@ -47,8 +47,8 @@ class Secrets:
     """The secrets of this process. A secret that is not set is None.
 
     `origins` maps the name of each secret that is set to `environment` or `.env`. `keys` are the API keys of
-    servers and secrets of triggers, by the provider's scheme, `custom:NAME`, or the name of a setting such as
-    `voice.api_key`.
+    servers, secrets of triggers and passwords of the browser, by the provider's scheme, `custom:NAME`, or the
+    name of a setting such as `voice.api_key`.
     `commands`, by the same names, are commands that print a key; the module `rumi.platform.config.commands`
     runs them. `faults`, also by these names, are the errors of keys that could not be read. `base_urls` are
     the URLs of test servers and proxies. The URLs are not secret, but secrets are sent to them. `referenced`
@@ -133,7 +133,8 @@ def trigger_key(name: str) -> str:
 
 _CALENDARS = "calendars."
 _MAIL = "mail."
-_SETTINGS = (_TRIGGER, _CALENDARS, _MAIL)
+_PASSWORDS = "browser.passwords."
+_SETTINGS = (_TRIGGER, _CALENDARS, _MAIL, _PASSWORDS)
 
 
 def calendar_key(name: str) -> str:
@@ -151,6 +152,11 @@ def mail_key(name: str) -> str:
     return f"{_MAIL}{name}.password"
 
 
+def password_key(name: str) -> str:
+    """Return the name of a password of the browser among the keys, which is also its setting."""
+    return f"{_PASSWORDS}{name}.value"
+
+
 def key_setting(name: str) -> str:
     """Return the name of the setting that refers to a server's key."""
     if name in (VOICE_KEY, SPEECH_KEY, IMAGES_KEY) or name.startswith(_SETTINGS):
@@ -163,7 +169,7 @@ def key_references(settings: "Settings") -> dict[str, str]:
     """Return the configured references to API keys.
 
     Their names are the provider's scheme, `custom:NAME`, or the setting: of a server for voice or images, of
-    a trigger's secret, or of the password of a calendar or a mailbox.
+    a trigger's secret, or of a password of a calendar, a mailbox or the browser.
     """
     named = {
         **{f"custom:{name}": server.api_key for name, server in settings.model.custom.items()},
@@ -178,6 +184,7 @@ def key_references(settings: "Settings") -> dict[str, str]:
             if calendar.url.startswith(("$", "!"))
         },
         **{mail_key(name): mailbox.password for name, mailbox in settings.mail.items()},
+        **{password_key(name): password.value for name, password in settings.browser.passwords.items()},
     }
     return {**settings.model.keys, **{name: text for name, text in named.items() if text is not None}}
 

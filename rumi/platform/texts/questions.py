@@ -5,6 +5,7 @@ recipients, paths and other values that name a destination are never shortened. 
 the middle; then a second text has all values in full, and each channel shows that text as well.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
@@ -26,6 +27,10 @@ ActionKind: TypeAlias = Literal[
     "mcp",
     "accept_tool",
     "make_image",
+    "browse",
+    "fill_in",
+    "press",
+    "submit",
 ]
 
 
@@ -47,7 +52,32 @@ _ACTIONS: dict[ActionKind, Text] = {
     "mcp": Text("call this tool of another program"),
     "make_image": Text("have this image made by a server"),
     "accept_tool": Text("use this tool of another program, whose description has changed"),
+    "browse": Text("open this address in the browser, and others of the same server in this turn"),
+    "fill_in": Text("type this into a page"),
+    "press": Text("press this on a page"),
+    "submit": Text("submit this on a page"),
 }
+
+
+def page_action(action: ActionKind, control: str, host: str, count: int) -> Text:
+    """Return what a deed on a page is, with the label of the control that a person sees, and its host.
+
+    `count` is the number of fields that are sent or filled in.
+    """
+    label = visible(control)
+    if action == "submit":
+        return Text(
+            "submit “{control}” on {host}, {count} field",
+            many="submit “{control}” on {host}, {count} fields",
+            count=count,
+            control=label,
+            host=host,
+        )
+    if action == "press":
+        return Text("press “{control}” on {host}", control=label, host=host)
+    return Text(
+        "fill in {count} field on {host}", many="fill in {count} fields on {host}", count=count, host=host
+    )
 
 
 _DETAILS = {
@@ -77,6 +107,11 @@ _DETAILS = {
     "arguments": Text("arguments"),
     "changes": Text("changes"),
     "hours": Text("holds, in hours"),
+    "control": Text("button or link"),
+    "page": Text("page"),
+    "sends_to": Text("sends to"),
+    "fields": Text("fields"),
+    "accept": Text("and says yes to"),
 }
 
 
@@ -93,6 +128,11 @@ MOST_QUESTION_CHARS: Final = 50_000
 
 _CONTENT: Final = frozenset({"value", "text", "prompt", "question"})
 """Names of built-in tools' arguments that are content, so that their values may be shortened."""
+
+_LIKE_LATIN: Final = frozenset("аеорсухіјѕԁһԛԝАВЕЗКМНОРСТУХІЈЅαοονρυΑΒΕΖΗΙΚΜΝΟΡΤΥΧ")
+"""Letters of other scripts that look like Latin ones. In a word with Latin letters, they are escaped."""
+
+_WORD: Final = re.compile(r"[^\W\d_]+")
 
 _INVISIBLE: Final = frozenset("\u034f\u0333\u033f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 
@@ -122,10 +162,18 @@ class QuestionText:
 
 
 def question(
-    language: Language, action: ActionKind, details: Mapping[str, Detail], *, tainted: bool = True
+    language: Language,
+    action: ActionKind,
+    details: Mapping[str, Detail],
+    *,
+    tainted: bool = True,
+    what: Text | None = None,
 ) -> QuestionText:
-    """Return the question about a call, with one line for each of its real arguments."""
-    first = gettext(language, "May I {action}?", action=_ACTIONS[action])
+    """Return the question about a call, with one line for each of its real arguments.
+
+    `what` says what the action is in this case, such as `page_action`.
+    """
+    first = gettext(language, "May I {action}?", action=what or _ACTIONS[action])
     if tainted:
         first = gettext(language, "This chat contains content from files or the web. {first}", first=first)
     text, whole = ("\n".join([first, *_lines(language, details, whole=in_full)]) for in_full in (False, True))
@@ -160,10 +208,20 @@ def _shown(language: Language, value: str, *, whole: bool) -> str:
 
 
 def visible(text: str) -> str:
-    """Escape characters that break lines, move the cursor, hide text or change the reading direction."""
+    """Escape characters that break lines, move the cursor, hide text or change the reading direction.
+
+    Letters that look like Latin ones are escaped in words that have Latin letters too.
+    """
+    text = _WORD.sub(_unmixed, text)
     return "".join(
         c if _is_visible(c) else f"\\u{ord(c):04x}" if c <= "\uffff" else f"\\U{ord(c):08x}" for c in text
     )
+
+
+def _unmixed(word: re.Match[str]) -> str:
+    if word[0].isascii() or not any(c.isascii() for c in word[0]):
+        return word[0]
+    return "".join(f"\\u{ord(c):04x}" if c in _LIKE_LATIN else c for c in word[0])
 
 
 def _is_visible(character: str) -> bool:

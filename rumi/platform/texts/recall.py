@@ -18,6 +18,7 @@ _DELETED = {
     "chats": Text("chats"),
     "passages": Text("passages of the index"),
     "recordings": Text("recordings"),
+    "profiles": Text("browser profiles"),
     "traces": Text("traces in the database's log"),
 }
 

@@ -11,12 +11,14 @@ import pytest
 import trio
 from dnslib import RCODE, DNSRecord
 
-from rumi.agent.mcp import gateway as gateway_module
-from rumi.agent.mcp.gateway import MOST_CONNECTIONS, MOST_HEAD_BYTES, Gateway
-from rumi.agent.mcp.hosts import AskedHosts, etc_hosts, listeners_for
+from rumi.agent.mcp.hosts import AskedHosts
+from rumi.agent.mcp.outbound import gateway_of
 from rumi.platform.config.schema import McpSection
+from rumi.web.gateway import gateway as gateway_module
+from rumi.web.gateway.gateway import MOST_CONNECTIONS, MOST_HEAD_BYTES
+from rumi.web.gateway.listeners import etc_hosts, listeners_for
 from rumi.web.messages import FetchRefused
-from rumi.web.outbound import Host, Outbound, host_of, read_host
+from rumi.web.outbound import Host, host_of, read_host
 from tests.agent.mcp.world import fake
 from tests.fakes.proxy_servers import serve_proxy
 
@@ -74,7 +76,7 @@ class World:
     def __init__(self, hosts: Sequence[str], names: Names | None) -> None:
         self.asked = AskedHosts()
         settings = fake(hosts=tuple(hosts), name="weather")
-        self.gateway = Gateway(settings, self.asked, partial(Outbound, resolver=names))
+        self.gateway = gateway_of(settings, self.asked, names)
         self.ports: list[int] = []
         self._opened: list[trio.SocketStream] = []
 
@@ -187,11 +189,11 @@ def test_only_the_very_host_and_port_are_allowed(asked: str, is_allowed: bool) -
     )
     made = World(hosts, None)
     if is_allowed:
-        made.gateway.check(read_host(asked))
+        made.gateway.outbound.check(read_host(asked))
         assert not made.refused
         return
     with pytest.raises(FetchRefused, match="rumi mcp allow weather"):
-        made.gateway.check(read_host(asked))
+        made.gateway.outbound.check(read_host(asked))
     assert made.refused == [str(read_host(asked))]
 
 

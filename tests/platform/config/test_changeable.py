@@ -4,7 +4,16 @@ from rumi.platform.config.changeable import CHANGEABLE, form_of
 
 NEVER = (
     *("sandbox.", "fetch.", "search.", "store.", "serve.", "telegram.", "mcp.", "people.", "roles."),
-    *("groups.", "triggers.", "model.", "images.", "skills.dirs", "bots.allowed", "terminal.apply"),
+    *(
+        "groups.",
+        "triggers.",
+        "model.",
+        "images.",
+        "browser.",
+        "skills.dirs",
+        "bots.allowed",
+        "terminal.apply",
+    ),
     *("terminal.workspace", "voice.server", "voice.speech_server", "agent.confirm"),
 )
 

@@ -1,12 +1,12 @@
-"""The only way out of a server's sandbox: an HTTP proxy that reaches the allowed hosts and no others.
+"""The only way out of a sandbox: an HTTP proxy that reaches the allowed hosts and no others.
 
 Rumi accepts the connections at listening sockets that were opened inside the sandbox's network namespace
-(`rumi.agent.mcp.namespaced`). So no process forwards them, and the way ends with Rumi. Programs that know no
-proxies connect to the listener of an allowed host. Each request is judged by its own target.
+(`rumi.sandbox.confined.namespaced`). So no process forwards them, and the way ends with Rumi. Programs that
+know no proxies connect to the listener of an allowed host. Each request is judged by its own target.
 """
 
 import socket
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
@@ -14,12 +14,11 @@ import h11
 import httpcore
 import trio
 
-from rumi.agent.mcp.hosts import AskedHosts, Refusal, SandboxListener, allowed_by, listeners_for, names_of
-from rumi.agent.mcp.messages import ServerSettings
-from rumi.agent.mcp.names import answer_to
 from rumi.errors import RumiError
 from rumi.platform.http import close
 from rumi.platform.proxies import SetupError
+from rumi.web.gateway.listeners import SandboxListener, names_of
+from rumi.web.gateway.names import answer_to
 from rumi.web.messages import FetchError, FetchRefused
 from rumi.web.outbound import Host, Outbound, credentials, host_of, read_host
 from rumi.web.url import parse_target
@@ -38,7 +37,6 @@ IDLE_S: Final = 3600.0
 
 _CHUNK: Final = 64 * 1024
 _MOST_QUERY_BYTES: Final = 4096
-_HTTPS: Final = 443
 _AGAIN_S: Final = 0.1
 _HOP_BY_HOP: Final = frozenset(
     b"connection expect host keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer "
@@ -50,24 +48,12 @@ _Headers = list[tuple[bytes, bytes]]
 
 
 class Gateway:
-    """The way out of one server's sandbox. Refusals are recorded in `asked`."""
+    """The way out of one sandbox: connections to its `listeners` go where `outbound` lets them go."""
 
-    def __init__(
-        self,
-        settings: ServerSettings,
-        asked: AskedHosts,
-        outbound: Callable[[Collection[Host]], Outbound] = Outbound,
-    ) -> None:
-        """`outbound` makes what opens connections to the allowed hosts.
-
-        Raises `FetchRefused` if the configuration has an entry that is not a host and a port.
-        """
-        self._name = settings.name
-        self._allowed = allowed_by(settings.section)
-        self._asked = asked
-        self._outbound = outbound(self._allowed)
+    def __init__(self, listeners: Sequence[SandboxListener], outbound: Outbound) -> None:
+        self.listeners = listeners
+        self.outbound = outbound
         self._connections = trio.CapacityLimiter(MOST_CONNECTIONS)
-        self.listeners: Sequence[SandboxListener] = listeners_for(self._allowed)
 
     async def serve(self, parent: socket.socket) -> None:
         """Receive the listening sockets from the launcher, and serve them until cancelled.
@@ -116,13 +102,13 @@ class Gateway:
                     await _Proxy(stream, self).serve()
                 else:
                     with suppress(RumiError):
-                        await relay(stream, await self.connect(listener.host))
+                        await relay(stream, await self.outbound.connect(listener.host))
         finally:
             await trio.aclose_forcefully(stream)
             self._connections.release_on_behalf_of(slot)
 
     async def _answer_names(self, asking: trio.socket.SocketType) -> None:
-        """Answer DNS queries. A query has no port, so an unknown name is recorded with that of https."""
+        """Answer DNS queries."""
         names = names_of(self.listeners)
         while True:
             try:
@@ -131,40 +117,10 @@ class Gateway:
                 if answer is None:
                     continue
                 if answer.unknown:
-                    with suppress(FetchRefused):
-                        self._asked.refuse(Refusal(read_host(f"{answer.unknown}:{_HTTPS}")))
+                    self.outbound.note_unknown(answer.unknown)
                 await asking.sendto(answer.message, address)
             except OSError:  # the program has closed its socket, or its queue is full
                 await trio.lowlevel.checkpoint()
-
-    def check(self, host: Host) -> None:
-        """Check that a host is one of the allowed ones, exactly.
-
-        Raises:
-            FetchRefused: It is not. The refusal is recorded.
-        """
-        if host not in self._allowed:
-            refusal = Refusal(host)
-            self._asked.refuse(refusal)
-            raise FetchRefused(refusal.text(self._name))
-
-    async def connect(self, host: Host, scheme: str = "https") -> httpcore.AsyncNetworkStream:
-        """Open a connection to an allowed host.
-
-        Raises:
-            FetchRefused: The guard refuses the address of the host. The refusal is recorded.
-            FetchError: The host does not answer.
-            SetupError: The proxy of the environment cannot be used.
-        """
-        self.check(host)
-        try:
-            return await self._outbound.connect(host, scheme)
-        except FetchRefused as refused:
-            if not refused.address:
-                raise
-            refusal = Refusal(host, Host(refused.address, host.port, is_ip=True))
-            self._asked.refuse(refusal)
-            raise FetchRefused(refusal.text(self._name)) from refused
 
     async def opened(self, host: Host) -> tuple[httpcore.AsyncNetworkStream, _Headers | None]:
         """Open a connection for an unencrypted request.
@@ -172,16 +128,16 @@ class Gateway:
         The second value is not None if the request must be sent as to a proxy, with these headers.
 
         Raises:
-            FetchRefused: See `connect`.
-            FetchError: See `connect`.
-            SetupError: See `connect`.
+            FetchRefused: See `Outbound.connect`.
+            FetchError: See `Outbound.connect`.
+            SetupError: See `Outbound.connect`.
         """
-        self.check(host)
-        proxy = self._outbound.proxy_for(host, "http")
+        self.outbound.check(host)
+        proxy = self.outbound.proxy_for(host, "http")
         if proxy is None or proxy.socks:
-            return await self.connect(host, "http"), None
+            return await self.outbound.connect(host, "http"), None
         more = [(name.encode(), value.encode()) for name, value in credentials(proxy)]
-        return await self._outbound.to_proxy(proxy), more
+        return await self.outbound.to_proxy(proxy), more
 
 
 async def relay(near: trio.SocketStream, far: httpcore.AsyncNetworkStream, first: bytes = b"") -> None:
@@ -270,7 +226,7 @@ class _Proxy:
             self._http.start_next_cycle()
 
     async def _connect(self, request: h11.Request) -> None:
-        far = await self._gateway.connect(read_host(request.target.decode("latin-1")))
+        far = await self._gateway.outbound.connect(read_host(request.target.decode("latin-1")))
         try:
             while isinstance(self._http.next_event(), h11.Data | h11.EndOfMessage):
                 pass

@@ -1,0 +1,86 @@
+"""The browsers of all owners: started at first use, ended when they are idle, each with its own profile."""
+
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from actors import ActorError, ActorStopped, ChildSpec, DynamicSupervisor, Supervisor, TooManyChildren
+from rumi.platform.threads import Threads
+from rumi.web.browser import profile as profiles
+from rumi.web.browser.browser import Browser, KnownBrowser
+from rumi.web.browser.messages import (
+    BrowserError,
+    BrowserMessage,
+    BrowserSettings,
+    DoStep,
+    Step,
+    StepResult,
+)
+from rumi.web.browser.snapshot import PageSnapshot
+
+SHUTDOWN_S: Final = 8.0
+MOST_BROWSERS: Final = 4
+"""Maximum number of browsers that run at the same time."""
+
+
+class Browsers:
+    """One browser for each owner. They crash alone, and their supervisor starts none again by itself."""
+
+    def __init__(self, root: Supervisor, home: Path, settings: BrowserSettings) -> None:
+        """Add the browsers' supervisor to the actor tree."""
+        self.settings = settings
+        self._home = home
+        self._offload = Threads()
+        self._known: dict[str, KnownBrowser] = {}
+
+        def spec_for(owner: str) -> ChildSpec[BrowserMessage]:
+            return ChildSpec(
+                owner,
+                lambda: Browser(self._of(owner), settings, profiles.profile_of(home, owner), self._offload),
+                restart="temporary",
+                shutdown=SHUTDOWN_S,
+                idle_s=settings.idle_s,
+            )
+
+        self._supervisor: DynamicSupervisor[BrowserMessage] = DynamicSupervisor(
+            profiles.FOLDER, spec_for, max_children=MOST_BROWSERS
+        )
+        root.add_supervisor(self._supervisor)
+
+    async def do(self, owner: str, chat: str, step: Step) -> StepResult:
+        """Do a step on the page of a chat. On cancellation, nothing of the step keeps running.
+
+        Raises:
+            BrowserError: The browser cannot be used, or the step was not done.
+        """
+        try:
+            try:
+                browser = await self._supervisor.get_or_start(owner)
+                return await browser.ask(DoStep(chat, step))
+            except ActorStopped:
+                # It was just ending. A new one has no page, so nothing is done twice there.
+                browser = await self._supervisor.get_or_start(owner)
+                return await browser.ask(DoStep(chat, step))
+        except TooManyChildren as error:
+            raise BrowserError(
+                "Too many browsers of others are open now.", "Try again in some minutes."
+            ) from error
+        except ActorError as error:
+            raise BrowserError("The browser has ended.", "Try again: it is started again.") from error
+
+    def snapshot(self, owner: str, chat: str) -> PageSnapshot | None:
+        """Return the page of a chat as the chat last saw it; None if none is open."""
+        known = self._known.get(owner)
+        return None if known is None else known.snapshots.get(chat)
+
+    async def forget(self, owner: str) -> int:
+        """End an owner's browser and delete its profile; return the number of deleted profiles.
+
+        Raises:
+            BrowserError: A file of the profile cannot be deleted.
+        """
+        await self._supervisor.stop(owner)
+        return int(await self._offload(partial(profiles.delete, profiles.profile_of(self._home, owner))))
+
+    def _of(self, owner: str) -> KnownBrowser:
+        return self._known.setdefault(owner, KnownBrowser())
