@@ -12,6 +12,7 @@ from typing_extensions import override
 from rumi.web.addresses import read_address, why_refused
 from rumi.web.fetch.http_exchange import Interrupted
 from rumi.web.fetch.stream import GuardedStreams
+from rumi.web.guard import AddressGuard
 from rumi.web.messages import FetchError, FetchRefused
 from rumi.web.outbound import Host, Outbound, host_of
 from rumi.web.resolver import Resolver, SystemResolver
@@ -138,7 +139,8 @@ class _ReferralNetwork(httpcore.AsyncNetworkBackend):
             FetchError: The host does not answer.
         """
         named = host_of(host, port, is_ip=read_address(host) is not None)
-        return await Outbound(await self.allowed(host, port), self._resolver).connect(named)
+        allow = [str(one) for one in await self.allowed(host, port) if one.is_ip]
+        return await Outbound(AddressGuard(self._resolver, allow=allow, ports={port})).connect(named)
 
     async def allowed(self, host: str, port: int) -> list[Host]:
         """Return a host, with the addresses that are not public and that it may nevertheless have.
@@ -171,7 +173,7 @@ class _ReferralNetwork(httpcore.AsyncNetworkBackend):
         return self._kinds
 
     def _proxied(self, host: Host) -> bool:
-        return Outbound([host], self._resolver).proxy_for(host, "https") is not None
+        return Outbound(AddressGuard(self._resolver)).proxy_for(host, "https") is not None
 
     @override
     async def connect_unix_socket(
