@@ -3,6 +3,7 @@
 import logging
 import math
 import time
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -149,7 +150,8 @@ class Bearer:
             scope = challenge_in(response).scope
             if not scope:
                 return McpError("The server does not allow this to the account of the login (HTTP 403).")
-            await self._want(scope)
+            with suppress(McpError):  # without the stored rights, the advice is the same
+                await self._want(scope)
             return needed(name, Text("The login lacks rights that the server wants for this (HTTP 403)."))
         return None
 
