@@ -315,7 +315,7 @@ class TriggerForm(TypedDict):
 
 
 class ServerForm(TypedDict):
-    """A server of tools; it has further fields while it runs."""
+    """A server of tools. It has a field `login` if it has or needs one, and further fields while it runs."""
 
     name: str
     command: str

@@ -43,7 +43,7 @@ command.add_command(logout)
 @JSON
 def list_(as_json: bool = False) -> None:
     """List the servers: name, state, tools, and what they may do."""
-    from rumi.agent.mcp.oauth.logins import Logins, login_of
+    from rumi.agent.mcp.oauth.logins import StoredLogins, login_of
     from rumi.platform.home import Home
 
     root, servers = servers_of()
@@ -51,7 +51,7 @@ def list_(as_json: bool = False) -> None:
     if Home(root).lock_holder():
         found: Any = run_async(when_free, Home(root).make(), "mcp", _nothing, {"do": "list"})
         states = {server["name"]: server for server in found}
-    logins = Logins(root)
+    logins = StoredLogins(root)
     listed = [
         {"name": server.name, **login_of(logins, server), **states.get(server.name, {}), **_rights(server)}
         for server in servers.values()

@@ -68,9 +68,9 @@ def forget_login(home: "Home", name: str) -> bool:
 
     Return False if there is none.
     """
-    from rumi.agent.mcp.oauth.logins import Logins
+    from rumi.agent.mcp.oauth.logins import StoredLogins
 
-    if name not in Logins(home.root).names():
+    if name not in StoredLogins(home.root).names():
         return False
     from rumi.agent.mcp.oauth.login import log_out
 

@@ -24,7 +24,7 @@ from rumi.agent.mcp.messages import (
     RemoteTool,
     ServerSettings,
 )
-from rumi.agent.mcp.oauth.logins import Logins, login_of
+from rumi.agent.mcp.oauth.logins import StoredLogins, login_of
 from rumi.agent.mcp.pins import AcceptedTools, ServerPin, digest_of
 from rumi.agent.mcp.results import Look, SaveFile, nowhere
 from rumi.agent.mcp.server import KnownServer, McpServer, opened, take_tools
@@ -78,7 +78,7 @@ class McpServers:
         self._known = {server.name: KnownServer(server, self._audit_refusal) for server in servers}
         self._home = home
         self._accepted = AcceptedTools(home)
-        self._logins = Logins(home)
+        self._logins = StoredLogins(home)
         self._offload = Threads()
         self._audit = audit
 

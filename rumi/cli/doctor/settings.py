@@ -7,7 +7,7 @@ from collections import Counter
 from rumi.agent.mcp.bwrap import hidden_folders
 from rumi.agent.mcp.launchers import started
 from rumi.agent.mcp.messages import ServerSettings
-from rumi.agent.mcp.oauth.logins import Login, Logins
+from rumi.agent.mcp.oauth.logins import ServerLogin, StoredLogins
 from rumi.agent.mcp.paths import advice
 from rumi.agent.mcp.pins import AcceptedTools
 from rumi.app.settings import mcp_settings_of
@@ -244,7 +244,7 @@ def _checked(home: Home, server: ServerSettings) -> Check:
         hidden = hidden_folders(server, home.root)
         if section.command:
             started(section)
-        login = Logins(home.root).of(server)
+        login = StoredLogins(home.root).of(server)
     except RumiError as error:
         return Check(name, "failure", error.message, error.advice)
     if section.command and not section.sandbox:
@@ -270,7 +270,7 @@ def _checked(home: Home, server: ServerSettings) -> Check:
     return _left_out(home, server) or about_login or Check(name, "ok", _reach(server))
 
 
-def _login(server: str, login: Login) -> Check:
+def _login(server: str, login: ServerLogin) -> Check:
     """Return the finding about the login at a server."""
     name, advice = f"mcp {server}", Text("Log in with: rumi mcp login {name}", name=server)
     if login.ended:

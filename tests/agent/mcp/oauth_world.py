@@ -13,7 +13,7 @@ import trio
 from rumi.agent.mcp.messages import ServerSettings
 from rumi.agent.mcp.oauth.flow import Attempt
 from rumi.agent.mcp.oauth.login import log_in
-from rumi.agent.mcp.oauth.logins import Login
+from rumi.agent.mcp.oauth.logins import ServerLogin
 from rumi.agent.mcp.oauth.requests import LoginError
 from rumi.platform.config.schema import McpSection
 from tests.agent.mcp.test_remote import Odd, served
@@ -146,7 +146,7 @@ class Person:
 
 async def logged_in(
     settings: ServerSettings, home: Path, browser: Browser = agreeing, pastes: Sequence[str] | None = None
-) -> tuple[Login, Person]:
+) -> tuple[ServerLogin, Person]:
     """Log in as `rumi mcp login` does. Lines that are pasted have the answer's address for `ANSWER`."""
     person = Person(browser, pastes)
     with trio.fail_after(20):

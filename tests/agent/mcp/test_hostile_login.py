@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import trio
 
-from rumi.agent.mcp.oauth.logins import Logins
+from rumi.agent.mcp.oauth.logins import StoredLogins
 from rumi.agent.mcp.oauth.requests import LoginError
 from rumi.web import referrals
 from rumi.web.messages import FetchError, FetchRefused
@@ -110,7 +110,7 @@ async def test_lies_about_a_login_end_it_with_a_sentence(tmp_path: Path, tools: 
         with pytest.raises(LoginError, match=why) as caught:
             await logged_in(tools.settings(), tmp_path)
         assert "Ignore" not in str(caught.value), number
-        assert Logins(tmp_path).names() == [], number
+        assert StoredLogins(tmp_path).names() == [], number
 
 
 async def test_a_slow_authorization_server_does_not_hold_a_login(

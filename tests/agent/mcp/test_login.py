@@ -13,13 +13,12 @@ from rumi.agent.mcp.messages import LoginNeeded, ServerSettings
 from rumi.agent.mcp.oauth import answers
 from rumi.agent.mcp.oauth.flow import Attempt
 from rumi.agent.mcp.oauth.login import log_out
-from rumi.agent.mcp.oauth.logins import Logins
+from rumi.agent.mcp.oauth.logins import StoredLogins
 from rumi.agent.mcp.oauth.requests import LoginError, LoginRequests
 from rumi.agent.mcp.servers import try_once
 from rumi.errors import UsageError
 from rumi.platform.config.schema import McpSection
-from rumi.platform.learned_secrets import LEARNED
-from rumi.platform.redact import Redactor
+from rumi.platform.redact import LEARNED, Redactor
 from tests.agent.mcp.oauth_world import Tools, agreeing, logged_in, tools_with_login
 from tests.agent.mcp.test_remote import ordinary, served
 from tests.agent.mcp.world import house
@@ -144,19 +143,19 @@ async def test_a_logout_revokes_and_deletes(tmp_path: Path, tools: Tools) -> Non
     assert tools.grants.takes(login.access, tools.address)
     assert await log_out(tmp_path, "web") is None
     assert tools.grants.takes(login.access, tools.address) is None
-    assert Logins(tmp_path).names() == []
+    assert StoredLogins(tmp_path).names() == []
     tools.grants.metadata["revocation_endpoint"] = None
     await logged_in(tools.settings(), tmp_path)
     error = await log_out(tmp_path, "web")
     assert "does not offer to revoke" in str(error)
-    assert Logins(tmp_path).names() == []
+    assert StoredLogins(tmp_path).names() == []
 
 
 async def test_a_login_is_for_one_address_only(tmp_path: Path, tools: Tools) -> None:
     await logged_in(tools.settings(), tmp_path)
     other = tools.settings().section.model_copy(update={"url": f"{tools.url}/other"})
     moved = tools.settings().__class__("web", other)
-    assert Logins(tmp_path).of(moved) is None
+    assert StoredLogins(tmp_path).of(moved) is None
     tools.tokens.clear()
     with pytest.raises(LoginNeeded):
         await try_once(moved, tmp_path, accept=False)
@@ -171,13 +170,19 @@ async def test_everything_that_is_secret_is_hidden_everywhere(tmp_path: Path, to
     for redactor in (earlier, Redactor(("another secret",))):
         assert redactor.known(text) == "[hidden] [hidden] [hidden]"
     assert not any(secret in repr(login) for secret in text.split())
-    stream = earlier.stream()
+    stream = Redactor(()).stream()
     assert login.access not in "".join([stream.feed(text[:20]), stream.feed(text[20:]), stream.end()])
     before = LEARNED.generation
-    assert Logins(tmp_path).of(tools.settings()) == login
+    assert StoredLogins(tmp_path).of(tools.settings()) == login
     assert LEARNED.generation == before  # reading it again costs redactors nothing
     later, _ = await logged_in(tools.settings(), tmp_path)
     assert earlier.known(f"{login.access} {later.access}") == "[hidden] [hidden]"
+    said = "It is token-of-another-process, of 2026."
+    assert earlier.text(said) == said  # from now on, it is remembered
+    file = tmp_path / "mcp-logins" / "web" / "login.json"  # another process renews the login
+    file.write_text(file.read_text().replace(later.access, "token-of-another-process"))
+    StoredLogins(tmp_path).of(tools.settings())
+    assert earlier.text(said) == "It is [hidden], of 2026."
 
 
 def spoiled(**changes: str | None) -> Any:
@@ -209,7 +214,7 @@ async def test_an_answer_that_is_not_the_right_one_gives_no_login(
 ) -> None:
     with pytest.raises(LoginError, match=why):
         await logged_in(tools.settings(), tmp_path, spoiled(**changes))
-    assert Logins(tmp_path).names() == []
+    assert StoredLogins(tmp_path).names() == []
 
 
 async def test_a_wrong_state_ends_nothing_and_the_right_one_counts(tmp_path: Path, tools: Tools) -> None:

@@ -11,9 +11,11 @@ import pytest
 import trio
 import trio.testing
 
+from actors import Backoff
+from rumi.agent.mcp import servers
 from rumi.agent.mcp.messages import McpError, ServerSettings
 from rumi.agent.mcp.oauth import bearer
-from rumi.agent.mcp.oauth.logins import Logins
+from rumi.agent.mcp.oauth.logins import StoredLogins
 from rumi.agent.mcp.servers import try_once
 from rumi.platform.caller import TERMINAL, Caller, NotAllowed
 from rumi.platform.chat_ids import LOCAL
@@ -33,7 +35,7 @@ def tools() -> Iterator[Tools]:
 async def aged(settings: ServerSettings, home: Path, tools: Tools, *, known: bool = True) -> None:
     """Let the access token end; if not `known`, without Rumi's knowledge."""
     tools.grants.grants[0].ends = 0.0
-    logins = Logins(home)
+    logins = StoredLogins(home)
     login = logins.of(settings)
     assert login is not None
     if known:
@@ -60,7 +62,7 @@ async def test_a_token_that_ends_is_renewed_once_for_all_calls(
                     nursery.start_soon(looked, place)
             # A second renewal with the same token would have ended the login.
             assert tools.grants.counts("/token") == 2 + turn
-    login = Logins(tmp_path).of(settings)
+    login = StoredLogins(tmp_path).of(settings)
     assert login is not None
     assert (login.access, login.refresh) == (tools.grants.grants[0].access, tools.grants.grants[0].refresh)
     assert login.scope == "read"
@@ -106,7 +108,7 @@ async def test_a_renewal_that_is_cancelled_keeps_its_tokens(tmp_path: Path, tool
         await asked.wait()
         nursery.cancel_scope.cancel()
     await answered.wait()  # from now on, the first tokens are invalid
-    login = Logins(tmp_path).of(settings)
+    login = StoredLogins(tmp_path).of(settings)
     assert login is not None
     assert login.refresh == tools.grants.grants[0].refresh
 
@@ -116,7 +118,7 @@ async def test_a_server_that_does_not_rotate_keeps_the_first_token(tmp_path: Pat
     login, _ = await logged_in(settings, tmp_path)
     await aged(settings, tmp_path, tools)
     await try_once(settings, tmp_path, accept=False)
-    renewed = Logins(tmp_path).of(settings)
+    renewed = StoredLogins(tmp_path).of(settings)
     assert renewed is not None
     assert renewed.refresh == login.refresh
     assert renewed.access != login.access
@@ -173,7 +175,10 @@ async def test_missing_rights_are_asked_for_at_the_next_login(tmp_path: Path, to
         assert (await here.call("web__change")).ok  # the running server has the new tokens
 
 
-async def test_a_running_server_takes_a_login_without_a_restart(tmp_path: Path, tools: Tools) -> None:
+async def test_a_running_server_takes_a_login_without_a_restart(
+    tmp_path: Path, tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(servers, "BACKOFF", Backoff(first_s=3600.0, factor=1.0, cap_s=3600.0))
     settings = tools.settings()
     async with house(tmp_path, settings) as here:
         assert await here.tools() == {}
@@ -191,16 +196,16 @@ async def test_only_the_owner_of_the_home_forgets_its_logins(tmp_path: Path, too
     await logged_in(settings, tmp_path)
     async with house(tmp_path, settings) as here:
         assert await here.servers.forget_logins("tg7") == 0
-        assert Logins(tmp_path).names() == ["web"]
+        assert StoredLogins(tmp_path).names() == ["web"]
         assert await here.servers.forget_logins(LOCAL) == 1
-        assert Logins(tmp_path).names() == []
+        assert StoredLogins(tmp_path).names() == []
         assert await here.servers.forget_logins(LOCAL) == 0
 
 
 async def test_a_logout_waits_for_a_renewal_and_nothing_comes_back(tmp_path: Path, tools: Tools) -> None:
     settings = tools.settings()
     await logged_in(settings, tmp_path)
-    logins = Logins(tmp_path)
+    logins = StoredLogins(tmp_path)
     async with house(tmp_path, settings) as here, trio.open_nursery() as nursery:
         async with logins.locked("web"):
             nursery.start_soon(here.servers.forget_logins, LOCAL)

@@ -3,6 +3,7 @@
 import logging
 import math
 import time
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,9 +14,9 @@ import trio
 
 from rumi.agent.mcp.messages import McpError, ServerSettings
 from rumi.agent.mcp.oauth.discovery import challenge_in
-from rumi.agent.mcp.oauth.logins import Login, Logins, needed
+from rumi.agent.mcp.oauth.logins import ServerLogin, StoredLogins, needed
 from rumi.agent.mcp.oauth.requests import LoginRequests
-from rumi.agent.mcp.oauth.tokens import Refused, refresh
+from rumi.agent.mcp.oauth.tokens import LoginRefused, refresh
 from rumi.platform.grace import with_grace
 from rumi.platform.threads import Offload
 from rumi.texts import Text
@@ -48,7 +49,7 @@ class Bearer:
 
     def __init__(self, settings: ServerSettings, home: Path, offload: Offload) -> None:
         self._settings = settings
-        self._logins = Logins(home)
+        self._logins = StoredLogins(home)
         self._offload = offload
         self._own = _origin(httpx2.URL(settings.section.url))
         self._uses_headers = any(name.lower() == "authorization" for name in settings.headers)
@@ -75,7 +76,7 @@ class Bearer:
         """Renew the token that the server has refused; return True if there is another one now."""
         return await self._renewed(refused) is not None
 
-    async def _renewed(self, used: str) -> Login | None:
+    async def _renewed(self, used: str) -> ServerLogin | None:
         """Return the login with another token than `used`, or None if there is none.
 
         One renewal runs at a time, also if other processes use the login: the others take its tokens.
@@ -97,16 +98,16 @@ class Bearer:
             self._not_before = trio.current_time() + AGAIN_S
             return None
 
-    async def _renew(self, login: Login) -> Login:
+    async def _renew(self, login: ServerLogin) -> ServerLogin:
         """Replace the tokens of a login. The new ones are stored before they are used."""
         name, section = self._settings.name, self._settings.section
         if login.client_id == section.client_id:
             login = replace(login, client_secret=self._settings.client_secret)
         try:
             if not login.refresh:
-                raise Refused("The authorization server has given nothing to renew the login with.")
+                raise LoginRefused("The authorization server has given nothing to renew the login with.")
             renewed = await refresh(LoginRequests(section.url), login)
-        except Refused:
+        except LoginRefused:
             ended = replace(login, access="", refresh="", ended=True)
             await self._offload(partial(self._logins.save, name, ended))
             raise
@@ -114,7 +115,7 @@ class Bearer:
         self._trouble = None
         return renewed
 
-    def _login(self) -> Login | None:
+    def _login(self) -> ServerLogin | None:
         try:
             return self._logins.of(self._settings)
         except McpError as error:
@@ -149,7 +150,8 @@ class Bearer:
             scope = challenge_in(response).scope
             if not scope:
                 return McpError("The server does not allow this to the account of the login (HTTP 403).")
-            await self._want(scope)
+            with suppress(McpError):  # without the stored rights, the advice is the same
+                await self._want(scope)
             return needed(name, Text("The login lacks rights that the server wants for this (HTTP 403)."))
         return None
 

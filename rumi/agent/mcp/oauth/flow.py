@@ -16,10 +16,10 @@ from pydantic import ValidationError
 
 from rumi.agent.mcp.messages import ServerSettings
 from rumi.agent.mcp.oauth.discovery import AuthorizationServer
-from rumi.agent.mcp.oauth.logins import Login
+from rumi.agent.mcp.oauth.logins import ServerLogin
 from rumi.agent.mcp.oauth.requests import LoginError, LoginRequests
 from rumi.agent.mcp.oauth.tokens import exchange
-from rumi.platform.learned_secrets import LEARNED
+from rumi.platform.redact import LEARNED
 
 _WITH_SECRET: Final = ("client_secret_basic", "client_secret_post")
 
@@ -36,7 +36,7 @@ class Attempt:
     """
 
     address: str
-    login: Login
+    login: ServerLogin
     redirect_uri: str
     scope: str
     state: str = field(repr=False)
@@ -74,7 +74,7 @@ class Attempt:
             raise LoginError("The authorization server has answered with an error.", "Try again.")
         return found["code"]
 
-    async def finished(self, requests: LoginRequests, code: str) -> Login:
+    async def finished(self, requests: LoginRequests, code: str) -> ServerLogin:
         """Return the login with its tokens.
 
         Raises:
@@ -107,7 +107,7 @@ async def begun(
     scopes = settings.section.scopes or server.scopes
     scope = " ".join(dict.fromkeys([*scopes, *more_scopes]))
     client_id, secret, auth = await _client(requests, settings, server, redirect_uri, scope)
-    login = Login(
+    login = ServerLogin(
         settings.section.url,
         server.issuer,
         server.token_endpoint,

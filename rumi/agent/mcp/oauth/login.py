@@ -7,7 +7,7 @@ from rumi.agent.mcp.messages import McpError, ServerSettings
 from rumi.agent.mcp.oauth.answers import answer_port, code_of
 from rumi.agent.mcp.oauth.discovery import challenge_of, discover
 from rumi.agent.mcp.oauth.flow import Attempt, begun
-from rumi.agent.mcp.oauth.logins import Login, Logins
+from rumi.agent.mcp.oauth.logins import ServerLogin, StoredLogins
 from rumi.agent.mcp.oauth.requests import LoginError, LoginRequests
 from rumi.agent.mcp.oauth.tokens import revoke
 from rumi.errors import UsageError
@@ -30,7 +30,7 @@ class LoginView(Protocol):
         ...
 
 
-async def log_in(settings: ServerSettings, home: Path, language: Language, view: LoginView) -> Login:
+async def log_in(settings: ServerSettings, home: Path, language: Language, view: LoginView) -> ServerLogin:
     """Log in to a server, and store the login. On cancellation, nothing has changed.
 
     If the server has lacked rights before, the login asks for them too.
@@ -41,7 +41,7 @@ async def log_in(settings: ServerSettings, home: Path, language: Language, view:
         McpError: The login cannot be stored.
     """
     name, section = settings.name, settings.section
-    requests, logins = LoginRequests(section.url), Logins(home)
+    requests, logins = LoginRequests(section.url), StoredLogins(home)
     await requests.check(section.url)  # the tokens will go there
     challenge = await challenge_of(settings)
     try:
@@ -72,7 +72,7 @@ async def log_out(home: Path, name: str) -> McpError | None:
     Raises:
         McpError: The file of the login cannot be deleted.
     """
-    logins = Logins(home)
+    logins = StoredLogins(home)
     async with logins.locked(name):  # a renewal that runs elsewhere ends first, so its tokens are revoked too
         try:
             login = logins.stored(name)

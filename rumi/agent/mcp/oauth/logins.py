@@ -13,8 +13,8 @@ import trio
 
 from rumi.agent.mcp.messages import LoginNeeded, McpError, ServerSettings
 from rumi.platform.atomic_write import atomic_write
-from rumi.platform.learned_secrets import LEARNED
 from rumi.platform.openat import opened
+from rumi.platform.redact import LEARNED
 from rumi.platform.timestamps import utc
 from rumi.texts import Text, os_error
 
@@ -22,12 +22,12 @@ FOLDER: Final = "mcp-logins"
 FILE: Final = "login.json"
 MOST_BYTES: Final = 200_000
 NO_LOGIN: Final = {"state": "needs login", "until": "", "renewed": False, "scope": ""}
-"""The report of a server that needs a login and has none; see `Login.report`."""
+"""The report of a server that needs a login and has none; see `ServerLogin.report`."""
 _RETRY_S: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Login:
+class ServerLogin:
     """A login at one server of tools. `url` is the server's address: the login is for no other one.
 
     `token_endpoint` and `revocation_endpoint` are those of the authorization server `issuer`; `auth` is how
@@ -59,7 +59,7 @@ class Login:
         return {"state": "logged in", "until": until, "renewed": bool(self.refresh), "scope": self.scope}
 
 
-class Logins:
+class StoredLogins:
     """The logins of a home. All methods block for the time of a small file, unless they are async.
 
     Redactors learn the secrets of each login that is read or written.
@@ -68,7 +68,7 @@ class Logins:
     def __init__(self, home: Path) -> None:
         self._folder = home / FOLDER
 
-    def of(self, settings: ServerSettings) -> Login | None:
+    def of(self, settings: ServerSettings) -> ServerLogin | None:
         """Return the login of a server; None if there is none, or if it is for another address.
 
         Raises:
@@ -77,7 +77,7 @@ class Logins:
         login = self.stored(settings.name)
         return login if login is not None and login.url == settings.section.url else None
 
-    def stored(self, name: str) -> Login | None:
+    def stored(self, name: str) -> ServerLogin | None:
         """Return the login that is stored under the name of a server, whatever its address.
 
         Raises:
@@ -87,7 +87,9 @@ class Logins:
         try:
             with path.open("rb") as file:
                 found = json.loads(file.read(MOST_BYTES))
-            login = Login(**{one.name: found[one.name] for one in fields(Login) if one.name in found})
+            login = ServerLogin(
+                **{one.name: found[one.name] for one in fields(ServerLogin) if one.name in found}
+            )
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError, TypeError, RecursionError):
@@ -97,7 +99,7 @@ class Logins:
         _learn(path, login)
         return login
 
-    def save(self, name: str, login: Login) -> None:
+    def save(self, name: str, login: ServerLogin) -> None:
         """Store a login completely or not at all. The caller holds the lock.
 
         Raises:
@@ -166,7 +168,7 @@ def _take(descriptor: int) -> bool:
     return True
 
 
-def _learn(path: Path, login: Login) -> None:
+def _learn(path: Path, login: ServerLogin) -> None:
     LEARNED.learn(str(path), (login.access, login.refresh, login.client_secret))
 
 
@@ -176,7 +178,7 @@ def needed(name: str, why: Text) -> LoginNeeded:
 
 
 def login_of(
-    logins: Logins, settings: ServerSettings, error: McpError | None = None
+    logins: StoredLogins, settings: ServerSettings, error: McpError | None = None
 ) -> dict[str, dict[str, object]]:
     """Return the state of a server's login as a field `login`; nothing if it has none and needs none.
 

@@ -12,7 +12,7 @@ from urllib.parse import quote_plus
 from mcp.shared.auth import OAuthToken
 from pydantic import ValidationError
 
-from rumi.agent.mcp.oauth.logins import Login
+from rumi.agent.mcp.oauth.logins import ServerLogin
 from rumi.agent.mcp.oauth.requests import LoginError, LoginRequests
 from rumi.texts import Text
 from rumi.web.referrals import ReferralAnswer
@@ -23,13 +23,13 @@ _ERROR: Final = re.compile(r"[a-z_]{1,40}")
 _MOST_S: Final = 10 * 365 * 86_400.0
 
 
-class Refused(LoginError):
+class LoginRefused(LoginError):
     """The authorization server has refused the tokens or the client: a person has to log in again."""
 
 
 async def exchange(
-    requests: LoginRequests, login: Login, *, code: str, verifier: str, redirect_uri: str, scope: str
-) -> Login:
+    requests: LoginRequests, login: ServerLogin, *, code: str, verifier: str, redirect_uri: str, scope: str
+) -> ServerLogin:
     """Return the login with the tokens for the code of an answer. `scope` are the rights that were asked for.
 
     Raises:
@@ -44,18 +44,18 @@ async def exchange(
     return _with_tokens(replace(login, scope=scope), await _post(requests, login, form))
 
 
-async def refresh(requests: LoginRequests, login: Login) -> Login:
+async def refresh(requests: LoginRequests, login: ServerLogin) -> ServerLogin:
     """Return the login with new tokens. The authorization server may have made the old ones invalid.
 
     Raises:
-        Refused: The login has ended.
+        LoginRefused: The login has ended.
         LoginError: The authorization server could not be asked; the login may still be good.
     """
     form = {"grant_type": "refresh_token", "refresh_token": login.refresh}
     return _with_tokens(login, await _post(requests, login, form))
 
 
-async def revoke(requests: LoginRequests, login: Login) -> None:
+async def revoke(requests: LoginRequests, login: ServerLogin) -> None:
     """Make the tokens of a login invalid (RFC 7009).
 
     Raises:
@@ -72,7 +72,7 @@ async def revoke(requests: LoginRequests, login: Login) -> None:
                 raise _refusal(answer)
 
 
-async def _post(requests: LoginRequests, login: Login, form: Mapping[str, str]) -> OAuthToken:
+async def _post(requests: LoginRequests, login: ServerLogin, form: Mapping[str, str]) -> OAuthToken:
     fields, headers = _proof(login, {**form, "resource": login.resource})
     answer = await requests.post_form(login.token_endpoint, fields, headers)
     if answer.status not in (200, 201):
@@ -88,7 +88,7 @@ async def _post(requests: LoginRequests, login: Login, form: Mapping[str, str]) 
     return tokens
 
 
-def _proof(login: Login, form: Mapping[str, str]) -> tuple[dict[str, str], list[tuple[str, str]]]:
+def _proof(login: ServerLogin, form: Mapping[str, str]) -> tuple[dict[str, str], list[tuple[str, str]]]:
     """Return a form and headers with which the client proves itself (RFC 6749, section 2.3.1)."""
     fields = {**form, "client_id": login.client_id}
     if login.auth == "client_secret_basic":
@@ -99,7 +99,7 @@ def _proof(login: Login, form: Mapping[str, str]) -> tuple[dict[str, str], list[
     return fields, []
 
 
-def _with_tokens(login: Login, tokens: OAuthToken) -> Login:
+def _with_tokens(login: ServerLogin, tokens: OAuthToken) -> ServerLogin:
     """Return a login with tokens. What an answer leaves out has not changed (RFC 6749, section 6)."""
     lasts = tokens.expires_in
     return replace(
@@ -121,5 +121,5 @@ def _refusal(answer: ReferralAnswer) -> LoginError:
         code = None
     why = code if isinstance(code, str) and _ERROR.fullmatch(code) else f"HTTP {answer.status}"
     final = why in ("invalid_grant", "invalid_client", "unauthorized_client", "invalid_target")
-    kind = Refused if final else LoginError
+    kind = LoginRefused if final else LoginError
     return kind(Text("The authorization server refuses: {why}.", why=why))
