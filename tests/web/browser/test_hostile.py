@@ -70,13 +70,14 @@ async def test_dialogs_popups_downloads_and_odd_links_are_bounded(tmp_path: Path
 async def test_workers_send_nothing_after_a_click_that_nobody_approved(tmp_path: Path, shop: Site) -> None:
     shop.orders.clear()
     async with browsing(tmp_path, shop) as world:
-        for path in ("/worker", "/service"):
+        for path in ("/worker", "/shared", "/service"):
             await text(world, shop, path)
             if path == "/service":
                 while "ready" not in (await world.call("read")).content:
                     pass
             result = await world.call("click", ref=world.ref("Read in"))
             assert "POST request" in result.content, path
+            await trio.sleep(0.3)
         assert shop.orders == []
 
 
