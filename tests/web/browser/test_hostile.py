@@ -134,7 +134,7 @@ async def test_no_page_reaches_an_address_of_the_inside(tmp_path: Path, shop: Si
 
 
 async def test_huge_endless_and_silent_pages_are_bounded(tmp_path: Path, shop: Site) -> None:
-    async with browsing(tmp_path, shop, timeout_s=2) as world:
+    async with browsing(tmp_path, shop, timeout_s=6) as world:
         huge = await text(world, shop, "/huge")
         assert "elements. Only its text" in huge
         assert len(huge) < 20_000
