@@ -1,7 +1,6 @@
 """The actor of one owner's browser: its process, and the pages of the owner's chats."""
 
 from collections.abc import Mapping
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -12,15 +11,14 @@ from actors import Actor, Refused, answers
 from rumi.platform.threads import Offload
 from rumi.platform.untrusted_text import one_line
 from rumi.texts import Text
-from rumi.web.browser.acting import act, check, element_of
-from rumi.web.browser.cdp import Cdp, PageHangs, Params
+from rumi.web.browser.acting import ENTER, act, check, element_of
+from rumi.web.browser.cdp import PageHangs
 from rumi.web.browser.chromium import Chromium, running
 from rumi.web.browser.messages import (
     Act,
     BrowserError,
     BrowserMessage,
     BrowserSettings,
-    ClosePage,
     DoStep,
     GoBack,
     Look,
@@ -31,9 +29,9 @@ from rumi.web.browser.messages import (
 from rumi.web.browser.outbound import BrowserOutbound
 from rumi.web.browser.page import BrowserPage
 from rumi.web.browser.profile import MOST_BYTES, size_of
-from rumi.web.browser.requests import AUTO_ATTACH, watch_requests
-from rumi.web.browser.sending import strictest
+from rumi.web.browser.requests import AUTO_ATTACH, origin_of
 from rumi.web.browser.snapshot import PageSnapshot
+from rumi.web.browser.tabs import Tabs
 from rumi.web.guard import AddressGuard
 from rumi.web.messages import FetchError
 from rumi.web.resolver import SystemResolver
@@ -79,10 +77,7 @@ class Browser(Actor[BrowserMessage]):
         self._chromium: Chromium | None = None
         self._error: BrowserError | None = None
         self._ready = trio.Event()
-        self._tabs: dict[str, list[BrowserPage]] = {}
-        self._sessions: dict[str, str] = {}
-        self._spare = ""
-        self._closed = trio.Event()
+        self._tabs: Tabs | None = None
         self._step_begins = trio.Event()
         self._works = False
 
@@ -110,7 +105,7 @@ class Browser(Actor[BrowserMessage]):
 
     def metrics(self) -> Mapping[str, object]:
         """Return the numbers of steps and of open pages, and the memory in megabytes."""
-        pages = sum(map(len, self._tabs.values()))
+        pages = 0 if self._tabs is None else len(self._tabs)
         return {"steps": self._known.steps, "pages": pages, "memory MB": self._known.memory >> 20}
 
     @answers(DoStep)
@@ -120,9 +115,9 @@ class Browser(Actor[BrowserMessage]):
         self._step_begins.set()
         self._known.steps += 1
         try:
-            cdp = await self._opened()
+            tabs = await self._opened()
             with trio.move_on_after(self._settings.timeout_s + STEP_S):
-                return await self._do(cdp, message)
+                return await self._do(tabs, message)
             raise PageHangs("The page does not answer, so it was closed.", "Open it again, or another one.")
         except trio.Cancelled:
             if not self._ready.is_set():
@@ -141,30 +136,23 @@ class Browser(Actor[BrowserMessage]):
             self._works = False
             self._step_begins = trio.Event()
 
-    @answers(ClosePage)
-    async def close_page(self, message: ClosePage) -> None:
-        """Close the pages of a chat."""
-        if self._chromium is not None:
-            await self._drop(message.chat)
-
     def _is_dead(self, chat: str, error: BrowserError) -> bool:
-        page = self._page(chat)
+        page = None if self._tabs is None else self._tabs.of(chat)
         return isinstance(error, PageHangs) or (page is not None and page.crashed)
 
-    async def _opened(self) -> Cdp:
+    async def _opened(self) -> Tabs:
         await self._ready.wait()
         if self._error is not None:
             raise self._error
-        assert self._chromium is not None
-        return self._chromium.cdp
+        assert self._tabs is not None
+        return self._tabs
 
     async def _live(self) -> None:
         """Run the browser until it ends or this incarnation does."""
         try:
             async with running(self._settings, self._profile, self._outbound, self._offload) as chromium:
                 cdp = chromium.cdp
-                cdp.listen("", self._heard)
-                self._chromium = chromium
+                self._chromium, self._tabs = chromium, Tabs(cdp, self._settings)
                 for method, params in (
                     ("Browser.setDownloadBehavior", {"behavior": "deny", "eventsEnabled": True}),
                     ("Target.setAutoAttach", AUTO_ATTACH),
@@ -207,13 +195,15 @@ class Browser(Actor[BrowserMessage]):
                 await self._step_begins.wait()
             await trio.sleep(WATCH_S)
 
-    async def _do(self, cdp: Cdp, message: DoStep) -> StepResult:
+    async def _do(self, tabs: Tabs, message: DoStep) -> StepResult:
         step, chat = message.step, message.chat
-        page = self._page(chat)
+        page = tabs.of(chat)
         if page is None:
             if not isinstance(step, OpenPage):
                 raise PageError("No page is open.", "Open one first.")
-            page = await self._new_page(cdp, chat)
+            if len(tabs) >= self._settings.max_pages:
+                await self._drop(tabs.first)
+            page = await tabs.open(chat)
         page.events.clear()
         page.accept = ""
         self._outbound.refused.clear()
@@ -232,9 +222,13 @@ class Browser(Actor[BrowserMessage]):
                 if step.scroll:
                     await page.evaluate(_SCROLL)
             case Act():
-                await self._act(page, step)
+                snapshot = await page.read()
+                self._known.snapshots[chat] = snapshot
+                check(step, snapshot, self._settings)
+                _begin(page, step, snapshot)
+                await act(page, step, self._settings)
         loaded = await page.settle()
-        shown = self._page(chat) or page  # a press may have opened another one, or closed this one
+        shown = tabs.of(chat) or page  # a press may have opened another one, or closed this one
         if shown is not page:
             page = shown
             loaded = await page.settle()
@@ -249,110 +243,30 @@ class Browser(Actor[BrowserMessage]):
         picture = await page.picture() if isinstance(step, Look) and step.picture else b""
         return StepResult(snapshot, tuple(events), picture)
 
-    async def _act(self, page: BrowserPage, step: Act) -> None:
-        snapshot = await page.read()
-        self._known.snapshots[self._chat_of(page)] = snapshot
-        check(step, snapshot, self._settings)
-        if step.approved:
-            effect = None if step.press in ("", "enter") else element_of(snapshot, step.press).effect
-            origins = {parse_target(snapshot.url).origin}
-            if effect is not None:
-                origins.add(effect.origin)
-                with suppress(FetchError):
-                    origins.add(parse_target(effect.sends_to).origin)
-            page.mode.begin("approved" if step.press else "page", origins)
-        else:
-            page.mode.begin("nothing")
-        page.accept = step.accept if step.approved else ""
-        await act(page, step, self._settings)
-
-    def _page(self, chat: str) -> BrowserPage | None:
-        tabs = self._tabs.get(chat)
-        return tabs[-1] if tabs else None
-
-    def _chat_of(self, page: BrowserPage) -> str:
-        return next((chat for chat, tabs in self._tabs.items() if page in tabs), "")
-
-    async def _new_page(self, cdp: Cdp, chat: str) -> BrowserPage:
-        if sum(map(len, self._tabs.values())) >= self._settings.max_pages:
-            await self._drop(next(iter(self._tabs)))  # the one that was opened first
-        target, self._spare = self._spare, ""
-        if not target:
-            target = str((await cdp.call("Target.createTarget", {"url": "about:blank"}))["targetId"])
-        page = BrowserPage(cdp, self._sessions[target], target, self._settings)
-        self._tabs.setdefault(chat, []).append(page)
-        page.prepare()
-        return page
-
     async def _drop(self, chat: str) -> None:
         """Close the pages of a chat; if they do not close, end the browser. Shielded and bounded."""
-        tabs = self._tabs.pop(chat, [])
         self._known.snapshots.pop(chat, None)
-        chromium = self._chromium
-        if chromium is None or not tabs:
+        if self._chromium is None or self._tabs is None:
             return
         with trio.CancelScope(shield=True):
-            for page in tabs:
-                chromium.cdp.post("Target.closeTarget", {"targetId": page.target})
             with trio.move_on_after(CLOSE_S):
-                while any(page.target in self._sessions for page in tabs):
-                    self._closed = trio.Event()
-                    await self._closed.wait()
+                await self._tabs.close(chat)
                 return
-            chromium.kill()
+            self._chromium.kill()
 
-    def _heard(self, event: str, params: Params) -> None:
-        match event:
-            case "Target.attachedToTarget":
-                self._attached(params)
-            case "Target.detachedFromTarget":
-                self._detached(str(params["sessionId"]))
-            case "Browser.downloadWillBegin":
-                page = self._of_frame(str(params.get("frameId", "")))
-                name = one_line(str(params.get("suggestedFilename", "")), 100)
-                if page is not None:
-                    page.note(f'The file "{name}" was not downloaded: web_fetch saves files.')
 
-    def _attached(self, params: Params) -> None:
-        assert self._chromium is not None
-        info, session = params["targetInfo"], str(params["sessionId"])
-        if info["type"] != "page":  # a worker that pages share
-            self._watch(session)
-            return
-        target, opener = str(info["targetId"]), str(info.get("openerId", ""))
-        self._sessions[target] = session
-        of = next((page for page in self._all() if page.target == opener), None)
-        if of is None:
-            self._watch(session)  # until the page of a chat takes it over
-            self._spare = self._spare or ("" if self._ready.is_set() else target)
-            return
-        if sum(map(len, self._tabs.values())) >= self._settings.max_pages:
-            of.note("The page tried to open another one, but too many are open.")
-            self._chromium.cdp.post("Target.closeTarget", {"targetId": target})
-            return
-        page = BrowserPage(self._chromium.cdp, session, target, self._settings)
-        page.mode = of.mode  # what was approved is sent once, from either
-        page.note("The page opened another one, which this is.")
-        self._tabs[self._chat_of(of)].append(page)
-        page.prepare()
-
-    def _watch(self, session: str) -> None:
-        assert self._chromium is not None
-        watch_requests(self._chromium.cdp, session, lambda: strictest(one.mode for one in self._all()))
-
-    def _detached(self, session: str) -> None:
-        assert self._chromium is not None
-        self._chromium.cdp.forget(session)
-        self._sessions = {target: one for target, one in self._sessions.items() if one != session}
-        for tabs in self._tabs.values():
-            tabs[:] = [page for page in tabs if page.session != session]
-        self._closed.set()
-
-    def _of_frame(self, frame: str) -> BrowserPage | None:
-        return next((page for page in self._all() if frame in page.frames), None)
-
-    def _all(self) -> list[BrowserPage]:
-        return [page for tabs in self._tabs.values() for page in tabs]
+def _begin(page: BrowserPage, step: Act, snapshot: PageSnapshot) -> None:
+    """Set what the page may send from now on."""
+    if not step.approved:
+        page.mode.begin("nothing")
+        page.accept = ""
+        return
+    origins = {origin_of(snapshot.url)}
+    if step.press not in ("", ENTER):
+        effect = element_of(snapshot, step.press).effect
+        origins |= {effect.origin, origin_of(effect.sends_to)}
+    page.mode.begin("approved" if step.press else "page", origins - {""})
+    page.accept = step.accept
 
 
 def _checked(url: str) -> str:

@@ -20,7 +20,6 @@ from typing import Final
 import trio
 
 from rumi.platform.threads import Offload
-from rumi.sandbox.confined.child import processes
 from rumi.sandbox.confined.namespace import Namespace, launching
 from rumi.sandbox.confined.root import system_words
 from rumi.sandbox.engine import SandboxError
@@ -28,6 +27,7 @@ from rumi.texts import os_error
 from rumi.web.browser import profile as profiles
 from rumi.web.browser.cdp import Cdp
 from rumi.web.browser.finding import find_browser
+from rumi.web.browser.memory import memory_below
 from rumi.web.browser.messages import BrowserError, BrowserSettings
 from rumi.web.gateway.gateway import Gateway
 from rumi.web.gateway.listeners import SandboxListener, listeners_for
@@ -47,7 +47,6 @@ _UID: Final = 1000
 
 _COMPLAINT_LINES: Final = 5
 _CHUNK: Final = 4096
-_PAGE_BYTES: Final = os.sysconf("SC_PAGESIZE")
 
 _OFF: Final = (
     "AutofillServerCommunication",
@@ -115,7 +114,7 @@ class Chromium:
 
     def memory(self) -> int:
         """Return the memory of all its processes that is not shared with others, in bytes."""
-        return sum(map(_own_memory, _descendants(self._namespace.pid)))
+        return memory_below(self._namespace.pid)
 
     def kill(self) -> None:
         """Kill all its processes at once."""
@@ -284,22 +283,3 @@ async def _end(namespace: Namespace, cdp: Cdp, streams: Sequence[trio.lowlevel.F
             namespace.close()
             for stream in streams:
                 await trio.aclose_forcefully(stream)
-
-
-def _descendants(pid: int) -> Iterator[int]:
-    children: dict[int, list[int]] = {}
-    for one, (_, parent, _) in processes().items():
-        children.setdefault(parent, []).append(one)
-    waiting = [pid]
-    while waiting:
-        found = children.get(waiting.pop(), [])
-        yield from found
-        waiting += found
-
-
-def _own_memory(pid: int) -> int:
-    try:
-        _, resident, shared, *_ = Path(f"/proc/{pid}/statm").read_text().split()
-    except (OSError, ValueError):
-        return 0
-    return (int(resident) - int(shared)) * _PAGE_BYTES

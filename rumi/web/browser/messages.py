@@ -119,14 +119,7 @@ class DoStep(Request[StepResult]):
     step: Step
 
 
-@dataclass(frozen=True, slots=True)
-class ClosePage(Request[None]):
-    """Request to close the page of a chat, if there is one."""
-
-    chat: str
-
-
-BrowserMessage: TypeAlias = DoStep | ClosePage
+BrowserMessage: TypeAlias = DoStep
 
 Sending: TypeAlias = Literal["page", "nothing", "approved"]
 """What a page may send besides GET requests: see `rumi.web.browser.sending`."""

@@ -14,7 +14,7 @@ from rumi.platform.untrusted_text import one_line
 from rumi.web.browser.cdp import Cdp, CdpRefused, Params
 from rumi.web.browser.dom import Dom
 from rumi.web.browser.messages import BrowserSettings, PageError
-from rumi.web.browser.reading import FoundElement, read
+from rumi.web.browser.reading import FoundElement, line_of, read
 from rumi.web.browser.requests import AUTO_ATTACH, hold_requests, judge, watch_requests
 from rumi.web.browser.sending import Mode
 from rumi.web.browser.snapshot import Effect, Element, PageSnapshot
@@ -212,7 +212,7 @@ class BrowserPage:
                 continue
             element = self._element(line)
             elements[element.ref] = element
-            lines.append(_line_of(element, line))
+            lines.append(line_of(element, line))
         return PageSnapshot(self.clean(url), self.clean(title), tuple(lines), elements)
 
     def _element(self, found: FoundElement) -> Element:
@@ -268,21 +268,6 @@ class BrowserPage:
                 raise PageError("The page shows a password, so no picture was taken.", "Read its text.")
         answer = await self.call("Page.captureScreenshot", {"format": "jpeg", "quality": 75})
         return b64decode(answer["data"])
-
-
-def _line_of(element: Element, found: FoundElement) -> str:
-    """Return the line that shows an element."""
-    effect = element.effect
-    role = {"link": "link", "submit": "button", "password": "password field"}.get(effect.kind, effect.role)
-    words = [f'[{element.ref}] {role} "{effect.name}"']
-    if element.value:
-        words.append(f'= "{element.value}"')
-    if found.options:
-        words.append(f"options: {' / '.join(found.options)}")
-    if effect.kind == "submit":
-        words.append("(submits)")
-    words += [f"({state})" for state in found.states]
-    return " ".join(words)
 
 
 def _frames(tree: Mapping[str, Any]) -> Any:

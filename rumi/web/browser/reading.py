@@ -3,31 +3,27 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 from rumi.platform.untrusted_text import one_line
 from rumi.web.browser.dom import Dom, DomNode
-from rumi.web.browser.snapshot import FIELDS, Effect, FieldValue, Kind
+from rumi.web.browser.kinds import (
+    MOST_NAME_CHARS,
+    AxNode,
+    kind_of,
+    name_of,
+    property_of,
+    text_of_node,
+    value_of,
+)
+from rumi.web.browser.snapshot import FIELDS, Effect, Element, FieldValue, Kind
 from rumi.web.messages import FetchError
 from rumi.web.url import parse_target
 
 MOST_LINE_CHARS: Final = 1000
-MOST_NAME_CHARS: Final = 200
 MOST_OPTIONS: Final = 30
 MOST_FIELDS: Final = 60
 
-AxNode: TypeAlias = Mapping[str, Any]
-
-_FIELD_ROLES: Final[Mapping[str, Kind]] = {
-    "textbox": "field", "searchbox": "field", "spinbutton": "field", "textfieldwithcombobox": "field",
-    "date": "field", "datetime": "field", "inputtime": "field", "colorwell": "field", "slider": "field",
-    "checkbox": "check", "radio": "check", "switch": "check",
-}  # fmt: skip
-_CONTROL_ROLES: Final = frozenset({
-    "button", "link", "menuitem", "menuitemcheckbox", "menuitemradio", "option", "tab", "treeitem",
-    "popupbutton", "togglebutton", "combobox", "listbox", "comboboxgrouping", "comboboxmenubutton",
-    "comboboxselect", "disclosuretriangle", "disclosuretrianglegrouped", "doclink",
-})  # fmt: skip
 _SHOWN_ROLES: Final = frozenset({"image", "img", "progressbar", "meter", "video", "audio"})
 _BLOCKS: Final = frozenset({
     "paragraph", "listitem", "row", "heading", "article", "section", "region", "main", "navigation",
@@ -35,9 +31,6 @@ _BLOCKS: Final = frozenset({
     "caption", "figure", "group", "complementary", "search", "status", "definition", "term",
     "descriptionlist", "details", "code", "labeltext", "generic", "gridcell", "rootwebarea",
 })  # fmt: skip
-_SUBMITS: Final = frozenset({"submit", "image"})
-_NO_TEXT: Final = frozenset({"button", "submit", "reset", "image", "hidden", "file"})
-_EXPANDS: Final = ("aria-expanded", "aria-haspopup")
 _BLANK: Final = re.compile(r"\s+")
 
 
@@ -160,7 +153,7 @@ class _TreeWalk:
             return True, None
         node = self._reading.dom.get(ax.get("backendDOMNodeId", 0))
         if role in ("statictext", "linebreak", "listmarker"):
-            self._reading.add(_text(ax) if role != "linebreak" else " ")
+            self._reading.add(text_of_node(ax) if role != "linebreak" else " ")
             return False, None
         if role == "inlinetextbox":
             return False, None
@@ -176,7 +169,7 @@ class _TreeWalk:
             self._reading.lines.append(self._found(ax, node, kind, role))
             return kind not in FIELDS and kind != "submit" and role not in ("link", "button", "option"), ""
         if role in _SHOWN_ROLES:
-            if name := _text(ax):
+            if name := text_of_node(ax):
                 self._reading.add(f" ({role}: {name}) ")
             return False, None
         if role == "heading":
@@ -219,83 +212,21 @@ class _TreeWalk:
         )
 
 
-def kind_of(ax: AxNode, node: DomNode, *, in_form: bool) -> Kind | None:
-    """Return what an element is; None if it cannot be used. `in_form` means that it belongs to a form."""
-    role = str(ax.get("role", {}).get("value", "")).lower()
-    if node.tag == "input" and node.type == "password":
-        return "password"
-    if node.tag == "select":
-        return "select"
-    if node.tag in ("input", "button") and node.type in _SUBMITS and in_form:
-        return "submit"
-    if node.tag == "input" and node.type in ("checkbox", "radio"):
-        return "check"
-    if node.tag == "textarea" or (node.tag == "input" and node.type not in _NO_TEXT):
-        return "field"
-    if (kind := _FIELD_ROLES.get(role)) is not None:
-        return kind if node.tag != "input" or node.type not in _NO_TEXT else "control"
-    if node.tag in ("a", "area") and node.attributes.get("href", "").strip():
-        return "link" if _is_web(node) else "control"
-    if node.tag == "summary" or role == "tab" or any(name in node.attributes for name in _EXPANDS):
-        return "expander" if role in _CONTROL_ROLES or node.tag == "summary" else None
-    return "control" if role in _CONTROL_ROLES else None
-
-
-def name_of(ax: AxNode, node: DomNode) -> str:
-    """Return an element's label: its accessible name, or else what its attributes say."""
-    name = _text(ax)
-    if not name.strip():
-        named = (node.attributes.get(one, "") for one in ("placeholder", "name", "title", "id"))
-        name = next((one for one in named if one.strip()), "")
-    return one_line(name, MOST_NAME_CHARS)
-
-
-def value_of(ax: AxNode, node: DomNode, kind: Kind) -> str:
-    """Return the value of a field as people see it; that of a password is dots."""
-    if kind == "password":
-        return "•" * 8 if node.value else ""
-    if kind == "check":
-        return "on" if node.checked or _property(ax, "checked") in (True, "true", "mixed") else "off"
-    if kind == "select":
-        return one_line(node.value or str(ax.get("value", {}).get("value", "")), MOST_LINE_CHARS)
-    if kind == "field":
-        return one_line(node.value or str(ax.get("value", {}).get("value", "")), 4 * MOST_LINE_CHARS)
-    return ""
-
-
-def _text(ax: AxNode) -> str:
-    return str(ax.get("name", {}).get("value", ""))
-
-
-def _property(ax: AxNode, name: str) -> object:
-    for one in ax.get("properties", ()):
-        if one.get("name") == name:
-            return one.get("value", {}).get("value")
-    return None
-
-
 def _states(ax: AxNode) -> Iterator[str]:
-    if _property(ax, "disabled") is True:
+    if property_of(ax, "disabled") is True:
         yield "disabled"
-    if _property(ax, "required") is True:
+    if property_of(ax, "required") is True:
         yield "required"
-    if _property(ax, "invalid") not in (None, "false", False):
+    if property_of(ax, "invalid") not in (None, "false", False):
         yield "invalid"
-    expanded = _property(ax, "expanded")
+    expanded = property_of(ax, "expanded")
     if expanded is not None:
         yield "expanded" if expanded is True else "collapsed"
 
 
 def _level(ax: AxNode) -> int:
-    level = _property(ax, "level")
+    level = property_of(ax, "level")
     return min(level, 6) if isinstance(level, int) and level > 0 else 2
-
-
-def _is_web(node: DomNode) -> bool:
-    # A link that has a scheme of its own must be one of the web: `javascript:` runs a script.
-    href = node.attributes["href"].strip().lower()
-    scheme = re.match(r"[a-z][a-z0-9+.-]*:", _BLANK.sub("", href))
-    return scheme is None or scheme[0] in ("http:", "https:")
 
 
 def _href(node: DomNode, dom: Dom) -> str:
@@ -323,3 +254,18 @@ def _place(url: str) -> tuple[str, str, bool]:
     except FetchError:
         return "", "", False
     return target.authority, target.origin, target.scheme == "https"
+
+
+def line_of(element: Element, found: FoundElement) -> str:
+    """Return the line that shows an element."""
+    effect = element.effect
+    role = {"link": "link", "submit": "button", "password": "password field"}.get(effect.kind, effect.role)
+    words = [f'[{element.ref}] {role} "{effect.name}"']
+    if element.value:
+        words.append(f'= "{element.value}"')
+    if found.options:
+        words.append(f"options: {' / '.join(found.options)}")
+    if effect.kind == "submit":
+        words.append("(submits)")
+    words += [f"({state})" for state in found.states]
+    return " ".join(words)

@@ -41,7 +41,7 @@ def judge(cdp: Cdp, session: str, params: Params, mode: Mode) -> None:
     """Let a held request go on, or refuse it."""
     request, id_ = params["request"], params["requestId"]
     document = params.get("resourceType") == _DOCUMENT
-    method, origin = str(request["method"]), _origin(str(request["url"]))
+    method, origin = str(request["method"]), origin_of(str(request["url"]))
     if mode.allows(method, origin, document=document, redirected="redirectedRequestId" in params):
         cdp.post("Fetch.continueRequest", {"requestId": id_}, session)
         return
@@ -50,7 +50,8 @@ def judge(cdp: Cdp, session: str, params: Params, mode: Mode) -> None:
     cdp.post("Fetch.failRequest", {"requestId": id_, "errorReason": why}, session)
 
 
-def _origin(url: str) -> str:
+def origin_of(url: str) -> str:
+    """Return the origin of an address; empty if it is not one of the web."""
     try:
         return parse_target(url).origin
     except FetchError:

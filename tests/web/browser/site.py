@@ -53,6 +53,8 @@ const w = new Worker('/worker.js'); w.onmessage = e => o.textContent = e.data;</
 navigator.serviceWorker.register('/service.js').then(async () => {
   const r = await navigator.serviceWorker.ready; o.textContent = 'ready'; window.r = r; });</script>
 <a href="/more" onclick="r.active.postMessage(1); return false">Read in a service worker</a>""",
+    "/shared": """<title>T</title><script>const w = new SharedWorker('/shared.js')</script>
+<a href="/more" onclick="w.port.postMessage(1); return false">Read in a shared worker</a>""",
     "/links": """<title>K</title><a href="file:///etc/passwd">a file</a><a href="chrome://version">inside</a>
 <a href="javascript:document.title='run'">a script</a>""",
     "/local": "<title>N</title><p id=o>-</p><script>fetch('http://127.0.0.1:9/')"
@@ -68,6 +70,9 @@ navigator.serviceWorker.register('/service.js').then(async () => {
 SCRIPTS = {
     "/worker.js": "onmessage = () => fetch('/order', {method: 'POST', body: 'w'}).then("
     "() => postMessage('sent'), () => postMessage('refused'))",
+    "/shared.js": "onconnect = e => { e.ports[0].onmessage = () => {"
+    " fetch('/order', {method: 'POST', body: 'h'}); const inner = new Worker('/worker.js');"
+    " inner.postMessage(1) } }",
     "/service.js": "onmessage = () => fetch('/order', {method: 'POST', body: 's'})",
 }
 

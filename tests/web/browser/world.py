@@ -1,6 +1,6 @@
 """The browser's tools at work: a real Chromium, the real gate, and a person who answers its questions."""
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -40,13 +40,17 @@ async def look(picture: bytes) -> Seen:
 
 @dataclass
 class World:
-    """The tools of one chat in one turn. The person got the `questions`, and answers all with `answer`."""
+    """The tools of one chat in one turn. The person got the `questions`, and answers all with `answer`.
+
+    `meanwhile` happens while a question waits.
+    """
 
     browsers: Browsers
     owner: str = "local"
     chat: str = "cli"
     words: str = ""
     answer: Verdict = "yes"
+    meanwhile: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
     questions: list[str] = field(default_factory=list)
     gate: Gate = field(init=False)
     tools: Mapping[str, Tool] = field(init=False)
@@ -78,6 +82,7 @@ class World:
     async def _confirm(self, asked: ConfirmationAsked) -> Verdict:
         await trio.lowlevel.checkpoint()
         self.questions.append(asked.whole or asked.text)
+        await self.meanwhile()
         return self.answer
 
     async def call(self, name: str, **arguments: object) -> ToolResult:
