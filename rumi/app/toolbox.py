@@ -191,10 +191,14 @@ def _new_schedule(view: ChatView, owner: str) -> ScheduleRecord:
 
 def specs_now() -> Mapping[str, Sequence[ToolSpec]]:
     """Return the current specs of the chats' tools by the tools' names; a tool may have several specs."""
+    # Imported here, because the tools of services load only what is configured.
+    from rumi.agent.tools.calendar_read import CalendarFree, CalendarRead
+    from rumi.agent.tools.calendar_write import CalendarWrite
+
     forms: dict[str, list[ToolSpec]] = {}
     for tool in (Bash, ResearchTool, RepositoryTool, WebFetch):
         for spec in tool.specs:
             forms.setdefault(spec.name, []).append(spec)
-    for tool_type in (*_ONE_FORM, *SCHEDULE_TOOLS):
+    for tool_type in (*_ONE_FORM, *SCHEDULE_TOOLS, CalendarRead, CalendarFree, CalendarWrite):
         forms.setdefault(tool_type.spec.name, []).append(tool_type.spec)
     return forms

@@ -26,6 +26,9 @@ ActionKind: TypeAlias = Literal[
     "mcp",
     "accept_tool",
     "make_image",
+    "add_event",
+    "change_event",
+    "delete_event",
 ]
 
 
@@ -47,6 +50,9 @@ _ACTIONS: dict[ActionKind, Text] = {
     "mcp": Text("call this tool of another program"),
     "make_image": Text("have this image made by a server"),
     "accept_tool": Text("use this tool of another program, whose description has changed"),
+    "add_event": Text("put this into the calendar"),
+    "change_event": Text("change this event in the calendar"),
+    "delete_event": Text("delete this event from the calendar"),
 }
 
 
@@ -77,6 +83,16 @@ _DETAILS = {
     "arguments": Text("arguments"),
     "changes": Text("changes"),
     "hours": Text("holds, in hours"),
+    "calendar": Text("calendar"),
+    "event": Text("event"),
+    "whole_series": Text("all dates of the series"),
+    "title": Text("title"),
+    "start": Text("start"),
+    "end": Text("end"),
+    "place": Text("place"),
+    "notes": Text("notes"),
+    "repeat": Text("repeats by the rule"),
+    "alarm_minutes": Text("alarm, minutes before"),
 }
 
 
@@ -91,7 +107,7 @@ MOST_ANSWER_CHARS: Final = 12
 MOST_QUESTION_CHARS: Final = 50_000
 """Maximum length of a question. A longer one is not asked, because no person could check it."""
 
-_CONTENT: Final = frozenset({"value", "text", "prompt", "question"})
+_CONTENT: Final = frozenset({"value", "text", "prompt", "question", "notes"})
 """Names of built-in tools' arguments that are content, so that their values may be shortened."""
 
 _INVISIBLE: Final = frozenset("\u034f\u0333\u033f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")

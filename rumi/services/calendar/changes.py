@@ -78,10 +78,9 @@ class Changes:
 
         try:
             await self._write(change, key, hand_over)
-        except Unsettled:
-            stored = await self.ask(read_effect(self.turn, key))
-            if stored is None or await self._look(stored) != "done":
-                raise
+        except Unsettled as error:
+            if not await self._was_done(key):
+                raise error from None
         except RumiError:
             await self.ask(mark_effect(self.chat, self.turn, key, "failed"))
             raise
@@ -112,6 +111,14 @@ class Changes:
             "Look into the calendar.",
             what=earlier.what,
         )
+
+    async def _was_done(self, key: str) -> bool:
+        """Return True if the server shows that an effect of this turn was done."""
+        try:
+            stored = await self.ask(read_effect(self.turn, key))
+            return stored is not None and await self._look(stored) == "done"
+        except RumiError:
+            return False
 
     async def _look(self, stored: Effect) -> Outcome | None:
         """Return how an effect ended, by the journal or by what is at the server; None if nobody can know."""

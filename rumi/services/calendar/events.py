@@ -60,7 +60,9 @@ class Event:
 
     def id(self, calendar: str) -> str:
         """Return a short id of the event, for models. `calendar` is the address of its calendar."""
-        return sha256("\0".join((calendar, self.uid, self.occurrence)).encode()).hexdigest()[:12]
+        return sha256("\0".join((calendar, self.uid, self.occurrence, str(self.start))).encode()).hexdigest()[
+            :12
+        ]
 
 
 @dataclass(frozen=True, slots=True)

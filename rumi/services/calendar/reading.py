@@ -47,8 +47,6 @@ _SINGLE: Final = (
 _END: Final = ("DTEND", "DURATION")
 _FREE: Final = ("FREE", "WORKINGELSEWHERE")
 
-warnings.simplefilter("ignore")  # of icalendar, about zones that it guesses
-
 
 class TookTooLong(BaseException):
     """One event takes too much time to expand. Not an `Exception`, so that no library swallows it."""
@@ -89,16 +87,18 @@ def read(
     When `out_of_time` returns True, the remaining events are left out.
     """
     found, zones = Found(), dict[str, str]()
-    for number, text in enumerate(texts):
-        parts = split(text)
-        for zone in parts.zones:
-            _know_zone(zone, zones, limited)
-        reader = _Reader(found, window, number, parts.zone)
-        for series in _series(map(reader.parsed, parts.events)):
-            if out_of_time():
-                reader.leave_out(series[0], "no time was left")
-                continue
-            reader.add(series, limited)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of icalendar, about zones that it guesses
+        for number, text in enumerate(texts):
+            parts = split(text)
+            for zone in parts.zones:
+                _know_zone(zone, zones, limited)
+            reader = _Reader(found, window, number, parts.zone)
+            for series in _series(map(reader.parsed, parts.events)):
+                if out_of_time():
+                    reader.leave_out(series[0], "no time was left")
+                    continue
+                reader.add(series, limited)
     found.end()
     return found
 
@@ -201,7 +201,9 @@ class _Reader:
         start, end = (datetime.fromtimestamp(at, UTC) for at in (self.window.start, self.window.end))
         # A day more on both sides: times without a zone are compared as if they were in UTC.
         occurrences = recurring_ical_events.of(calendar).between(start - _DAY, end + _DAY)
-        found = (self._event(occurrence, master, series=True) for occurrence in occurrences)
+        # The library adds a DURATION to the clock's time; its hours are exact (RFC 5545, 3.3.6).
+        exact = "DURATION" in master
+        found = (self._event(each, master, series=True, exact=exact) for each in occurrences)
         return [event for event in found if self._is_inside(event)]
 
     def _is_inside(self, event: Event) -> bool:
@@ -209,9 +211,13 @@ class _Reader:
             return False
         return event.end > self.window.start or event.start == event.end >= self.window.start
 
-    def _event(self, component: Component, master: Component, *, series: bool = False) -> Event:
+    def _event(
+        self, component: Component, master: Component, *, series: bool = False, exact: bool = False
+    ) -> Event:
         start = _time_of(component, "DTSTART")
         end = _end_of(component, start)
+        if exact and isinstance(start, datetime) and isinstance(end, datetime):
+            end = _after(start, end.replace(tzinfo=None) - start.replace(tzinfo=None))
         addresses, status = self.window.addresses, str(component.get("STATUS", "")).upper()
         attendees = _list(component.get("ATTENDEE"))
         cancelled = status == "CANCELLED"
@@ -327,8 +333,17 @@ def _end_of(event: Component, start: datetime | date) -> datetime | date:
         end = _time_of(event, "DTEND")
         return end if isinstance(start, datetime) or end > start else start + _DAY
     if "DURATION" in event and isinstance(duration := event["DURATION"].dt, timedelta):
-        return start + duration
+        return _after(start, duration)
     return start if isinstance(start, datetime) else start + _DAY
+
+
+def _after(start: datetime | date, length: timedelta) -> datetime | date:
+    """Return the end of an event with a duration: its days are those of the calendar, its hours are exact."""
+    rest = length % _DAY
+    end = start + (length - rest)
+    if not isinstance(end, datetime) or end.tzinfo is None:
+        return end + rest
+    return (end.astimezone(UTC) + rest).astimezone(end.tzinfo)
 
 
 def _list(value: object) -> list[Any]:
