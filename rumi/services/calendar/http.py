@@ -21,8 +21,8 @@ from rumi.texts import Text
 if TYPE_CHECKING:
     import httpx
 
-TIMEOUT_S: Final = 30.0
-"""Maximum time of one request with its redirects, in seconds."""
+TIMEOUT_S: Final = 60.0
+"""Maximum time of one request with its redirects, in seconds. Small servers expand long series slowly."""
 
 MOST_BYTES: Final = 20_000_000
 """Maximum size of an answer, in bytes."""

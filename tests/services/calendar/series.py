@@ -115,8 +115,11 @@ class Series:
                 return (day.month, day.day) == (first.month, first.day)
 
 
-def many(count: int) -> list[Series]:
-    """As many series, of all zones and rules; a third has exceptions, a third changed dates."""
+def many(count: int, *, endless: bool = True) -> list[Series]:
+    """As many series, of all zones and rules; a third has exceptions, a third changed dates.
+
+    Those that are not `endless` end after the last window: Radicale counts through endless ones.
+    """
     rules = (
         "FREQ=DAILY",
         "FREQ=DAILY;INTERVAL=3",
@@ -141,5 +144,6 @@ def many(count: int) -> list[Series]:
         skipped = frozenset(dates[1::7]) if number % 3 == 1 else frozenset()
         chosen = dates[2::9] if number % 3 == 2 else []
         moved = tuple((one, datetime.combine(one, time(23 - number % 24, 45))) for one in chosen)
+        rule = rule if endless or "COUNT" in rule else f"{rule};COUNT={200 if 'DAILY' in rule else 60}"
         found.append(Series(plain.uid, zone, first, plain.minutes, rule, skipped, moved))
     return found
