@@ -170,6 +170,8 @@ class CalendarWrite(Tool):
         configured = self._calendars.all.configured
         if asked.event is not None:
             return asked.event.label, configured[asked.event.calendar].host
+        if self._targets is None:
+            self._targets = self._calendars.all.known_targets(self._calendars.names)
         if self._targets is None:  # no server has answered yet: name all that it may be
             may = [configured[name] for name in self._calendars.names if configured[name].may_write]
             hosts = ", ".join(dict.fromkeys(each.host for each in may))

@@ -9,6 +9,7 @@ from rumi.agent.tool import Tool
 from rumi.app.parts.inputs import TreeInputs
 from rumi.app.parts.store import StorePart
 from rumi.chats.context import ChatView
+from rumi.store.journal.actor import AskJournal
 
 if TYPE_CHECKING:
     from rumi.services.calendar.calendars import Calendars
@@ -35,18 +36,7 @@ class CalendarsPart:
         )
         if not names:
             return ()
-        from rumi.agent.tools.calendar_read import CalendarFree, CalendarRead, ChatCalendars
-        from rumi.agent.tools.calendar_times import ChatClock
-        from rumi.agent.tools.calendar_write import CalendarWrite
-        from rumi.services.calendar.changes import Changes
-
-        calendars = self.calendars()
-        of_chat = ChatCalendars(calendars, names, ChatClock(time.time, view.zone))
-        tools: tuple[Tool, ...] = (CalendarRead(of_chat), CalendarFree(of_chat))
-        if any(calendars.configured[name].may_write for name in names):
-            changes = Changes(calendars, self.store.journal.ask, view.chat, view.turn)
-            tools = (*tools, CalendarWrite(of_chat, changes))
-        return tools
+        return calendar_tools(self.calendars(), names, self.store.journal.ask, view)
 
     def calendars(self) -> "Calendars":
         """Return the calendars."""
@@ -62,3 +52,23 @@ class CalendarsPart:
             names = self.inputs.loaded.settings.calendars
             return [{"name": name, "read": None, "error": ""} for name in names]
         return self._calendars.state()
+
+
+def calendar_tools(
+    calendars: "Calendars",
+    names: Sequence[str],
+    ask: AskJournal,
+    view: ChatView,
+    now: Callable[[], float] = time.time,
+) -> tuple[Tool, ...]:
+    """Return the tools for the calendars of these names; the one that writes only if one can be written."""
+    from rumi.agent.tools.calendar_read import CalendarFree, CalendarRead, ChatCalendars
+    from rumi.agent.tools.calendar_times import ChatClock
+    from rumi.agent.tools.calendar_write import CalendarWrite
+    from rumi.services.calendar.changes import Changes
+
+    of_chat = ChatCalendars(calendars, tuple(names), ChatClock(now, view.zone))
+    tools: tuple[Tool, ...] = (CalendarRead(of_chat), CalendarFree(of_chat))
+    if any(calendars.configured[name].may_write for name in names):
+        tools = (*tools, CalendarWrite(of_chat, Changes(calendars, ask, view.chat, view.turn)))
+    return tools

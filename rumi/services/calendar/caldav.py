@@ -55,6 +55,11 @@ class CalDav:
     def _connection(self, url: str = "") -> Connection:
         return Connection(url or self.url, self.user, self.password)
 
+    @property
+    def known(self) -> Account | None:
+        """The user's calendars, if the server was asked before."""
+        return self._account
+
     async def account(self) -> Account:
         """Return the user's calendars; the first call asks the server.
 

@@ -17,7 +17,7 @@ from rumi.services.calendar.caldav import CalDav, Collection
 from rumi.services.calendar.errors import CalendarError
 from rumi.services.calendar.events import Event, Window
 from rumi.services.calendar.files import CalendarFile, Fetch
-from rumi.services.calendar.http import host_of
+from rumi.services.calendar.http import host_of, origin
 from rumi.services.calendar.reader import CalendarReader, Reading
 from rumi.web.tree import fetch_bytes
 
@@ -77,6 +77,12 @@ class ConfiguredCalendar:
         """Return True if events can be written to the calendar, as far as the configuration says."""
         return self.section.write and not isinstance(self.source, CalendarFile)
 
+    @property
+    def insecure(self) -> bool:
+        """Return True if the password goes to another machine without TLS."""
+        scheme, host, _ = origin(self.source.url) if self.source is not None else ("", "", 0)
+        return scheme == "http" and host not in ("localhost", "127.0.0.1", "::1")
+
     async def collections(self) -> tuple[Collection, ...]:
         """Return the calendars of the account; one without an address for a file.
 
@@ -92,6 +98,14 @@ class ConfiguredCalendar:
     def label(self, collection: Collection, collections: AnyOf[Collection]) -> str:
         """Return the name of a calendar for people and models."""
         return self.name if len(collections) == 1 else f"{self.name}/{collection.name}"
+
+    def targets(self, source: CalDav, collections: AnyOf[Collection]) -> list[Target]:
+        """Return those of the account's calendars that can be written."""
+        return [
+            Target(self.name, self.label(each, collections), self.host, source, each)
+            for each in collections
+            if each.writable
+        ]
 
     async def read(self, collection: Collection, window: Window) -> Reading:
         """Read one of the account's calendars, and note how it went."""
@@ -180,13 +194,21 @@ class Calendars:
                 failed.append(error)
                 continue
             assert isinstance(one.source, CalDav)
-            found += [
-                Target(name, one.label(each, collections), one.host, one.source, each)
-                for each in collections
-                if each.writable
-            ]
+            found += one.targets(one.source, collections)
         if failed and not found:
             raise failed[0]
+        return found
+
+    def known_targets(self, names: AnyOf[str]) -> list[Target] | None:
+        """Return the calendars to which events can be written; None if a server was not asked yet."""
+        found = list[Target]()
+        for name in names:
+            one = self.configured[name]
+            if not one.may_write:
+                continue
+            if not isinstance(one.source, CalDav) or one.source.known is None:
+                return None
+            found += one.targets(one.source, one.source.known.collections)
         return found
 
     def state(self) -> list[dict[str, object]]:

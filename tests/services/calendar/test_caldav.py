@@ -58,7 +58,7 @@ async def test_500_series_of_six_zones_are_read_right_from_the_server(server: Ra
         server.store(f"many-{first}", {one.uid: one.file() for one in series[first : first + 100]})
         calendars = dav(url)
         one = await collection(calendars)
-        for start, end in WINDOWS:
+        for start, end in (WINDOWS[0], WINDOWS[3]):
             reading = await calendars.read(one, Window(start.timestamp(), end.timestamp(), "UTC"))
             expected = [each for every in series[first : first + 100] for each in every.happens(start, end)]
             assert not reading.left_out
