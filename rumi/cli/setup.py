@@ -76,10 +76,10 @@ class _Wizard:
         self._ask_language()
         self._ask_model()
         self._ask_telegram()
-        if self.yes(Text("A calendar: read it, and put events into it? (y/n)")):
-            self._ask_calendar()
         if self.yes(Text("Advanced settings: where commands run, and which ones? (y/n)")):
             self._ask_tools()
+        if self.yes(Text("A calendar: read it, and put events into it? (y/n)")):
+            self._ask_calendar()
 
     def _show_current(self) -> None:
         """Print what is set already."""

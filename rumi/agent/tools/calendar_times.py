@@ -13,7 +13,7 @@ MOST_DAYS: Final = 400
 """Maximum length of the time that is read at once, in days."""
 
 
-class NotATime(RumiError):
+class WrongTime(RumiError):
     """An argument is not a time; the text is for models."""
 
 
@@ -33,7 +33,7 @@ class ChatClock:
         """Return the local time, or the date, that an argument means.
 
         Raises:
-            NotATime: It is neither.
+            WrongTime: It is neither.
         """
         text = str(value).strip()
         try:
@@ -41,7 +41,7 @@ class ChatClock:
                 return date.fromisoformat(text)
             found = datetime.fromisoformat(text.upper()).replace(second=0, microsecond=0)
         except ValueError:
-            raise NotATime(
+            raise WrongTime(
                 "`{name}` is a local time like 2026-12-01T09:00 or a date, not {text}",
                 name=name,
                 text=repr(text[:60]),
@@ -54,7 +54,7 @@ class ChatClock:
         """Return the instants that `from` and `to` mean: a date is a whole day, nothing is today.
 
         Raises:
-            NotATime: They are not times, in the wrong order, or too far apart.
+            WrongTime: They are not times, in the wrong order, or too far apart.
         """
         today = local_at(self.now(), self.zone).date()
         first = today if start in (None, "") else self.read("from", start)
@@ -62,9 +62,9 @@ class ChatClock:
         begin = self.instant(first)
         until = self.instant(last if isinstance(last, datetime) else last + timedelta(days=1))
         if until <= begin:
-            raise NotATime("`to` is before `from`")
+            raise WrongTime("`to` is before `from`")
         if until - begin > MOST_DAYS * 86_400:
-            raise NotATime("at most {days} days can be read at once", days=MOST_DAYS)
+            raise WrongTime("at most {days} days can be read at once", days=MOST_DAYS)
         return begin, until
 
     def instant(self, at: datetime | date) -> float:
