@@ -127,10 +127,10 @@ async def next_events(calendars: "Calendars", names: tuple[str, ...]) -> "list[C
     import time
 
     from rumi.platform.zones import zone_of_machine
-    from rumi.services.calendar.events import Window
+    from rumi.services.calendar.events import TimeWindow
 
     now = time.time()
-    return await calendars.read(names, Window(now, now + DAYS * 86_400, zone_of_machine()))
+    return await calendars.read(names, TimeWindow(now, now + DAYS * 86_400, zone_of_machine()))
 
 
 def show(say: Callable[[str], None], found: "list[CalendarReading]") -> None:

@@ -12,7 +12,7 @@ from rumi.app.parts.calendars import CalendarsPart
 from rumi.app.parts.services import ServicesPart
 from rumi.chats.context import ChatView
 from rumi.chats.people.people import People, Principal
-from rumi.platform.chat_ids import ChatIds
+from rumi.platform.chat_ids import BUILT_IN, ChatIds
 from rumi.platform.config.cascade import load_settings
 from tests.conftest import ROOT
 
@@ -54,7 +54,7 @@ groups = ["-100"]
 def part(path: Any, config: str) -> ServicesPart:
     (path / "config.toml").write_text(config)
     loaded = load_settings(path, {"PASSWORD": "pass-7 word"}, {})
-    ids = ChatIds(("tg",))
+    ids = BUILT_IN
     people = People(ids, {11: Principal("ann", MEMBER, (11,)), 22: Principal("bob", MEMBER, (22,))})
     inputs: Any = Inputs(loaded, ids)
     store: Any = None

@@ -13,7 +13,7 @@ from rumi.models.model import ToolSpec
 from rumi.platform.unaccented import unaccented
 from rumi.platform.untrusted_text import harmless, one_line, untrusted_block
 from rumi.services.calendar.calendars import CalendarReading, Calendars, Shown
-from rumi.services.calendar.events import Window
+from rumi.services.calendar.events import TimeWindow
 from rumi.services.calendar.free import MOST_SLOTS, free_times
 from rumi.texts import Text
 
@@ -66,14 +66,14 @@ class ChatCalendars:
     names: tuple[str, ...]
     clock: ChatClock
 
-    async def read(self, arguments: Mapping[str, object]) -> tuple[list[CalendarReading], Window]:
+    async def read(self, arguments: Mapping[str, object]) -> tuple[list[CalendarReading], TimeWindow]:
         """Read the calendars as the arguments of a call say.
 
         Raises:
             RumiError: An argument is wrong, or no calendar can be read.
         """
         start, end = self.clock.window(arguments.get("from"), arguments.get("to"))
-        window = Window(start, end, self.clock.zone)
+        window = TimeWindow(start, end, self.clock.zone)
         only = arguments.get("calendar")
         found = await self.all.read(self.names, window, only if isinstance(only, str) else "")
         if not found:

@@ -16,8 +16,8 @@ from rumi.models.model import ToolSpec
 from rumi.platform.texts.questions import ActionKind, Detail
 from rumi.platform.unaccented import unaccented
 from rumi.platform.untrusted_text import one_line
-from rumi.services.calendar.calendars import Shown, Target, is_meant
-from rumi.services.calendar.changes import Action, Change, Changes, Outcome
+from rumi.services.calendar.calendars import Shown, WriteTarget, is_meant
+from rumi.services.calendar.changes import Action, Change, EventChanges, Outcome
 from rumi.services.calendar.errors import Unsettled
 from rumi.services.calendar.events import Draft
 
@@ -88,10 +88,10 @@ class CalendarWrite(Tool):
     spec = SPEC
     concurrent = False
 
-    def __init__(self, calendars: ChatCalendars, changes: Changes) -> None:
+    def __init__(self, calendars: ChatCalendars, changes: EventChanges) -> None:
         self._calendars = calendars
         self._changes = changes
-        self._targets: Sequence[Target] | None = None
+        self._targets: Sequence[WriteTarget] | None = None
         self._pinned: dict[str, Shown] = {}
 
     async def prepare(self) -> None:
@@ -103,7 +103,7 @@ class CalendarWrite(Tool):
         with trio.move_on_after(TARGETS_S):
             await self._found()
 
-    async def _found(self) -> Sequence[Target]:
+    async def _found(self) -> Sequence[WriteTarget]:
         if self._targets is None:
             self._targets = await self._calendars.all.targets(self._calendars.names)
         return self._targets
@@ -179,7 +179,7 @@ class CalendarWrite(Tool):
         target = self._target(asked.calendar)
         return target.label, target.host
 
-    def _target(self, said: str) -> Target:
+    def _target(self, said: str) -> WriteTarget:
         """Return the calendar of a new event.
 
         Raises:

@@ -65,10 +65,10 @@ def calendar_tools(
     from rumi.agent.tools.calendar_read import CalendarFree, CalendarRead, ChatCalendars
     from rumi.agent.tools.calendar_times import ChatClock
     from rumi.agent.tools.calendar_write import CalendarWrite
-    from rumi.services.calendar.changes import Changes
+    from rumi.services.calendar.changes import EventChanges
 
     of_chat = ChatCalendars(calendars, tuple(names), ChatClock(now, view.zone))
     tools: tuple[Tool, ...] = (CalendarRead(of_chat), CalendarFree(of_chat))
     if any(calendars.configured[name].may_write for name in names):
-        tools = (*tools, CalendarWrite(of_chat, Changes(calendars, ask, view.chat, view.turn)))
+        tools = (*tools, CalendarWrite(of_chat, EventChanges(calendars, ask, view.chat, view.turn)))
     return tools

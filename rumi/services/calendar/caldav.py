@@ -7,9 +7,9 @@ from urllib.parse import quote, urljoin, urlsplit
 
 from rumi.services.calendar import dav
 from rumi.services.calendar.errors import CalendarError, EventChanged
-from rumi.services.calendar.events import Window
-from rumi.services.calendar.http import Answer, Connection, Elsewhere, origin, unexpected
-from rumi.services.calendar.reader import CalendarReader, Reading
+from rumi.services.calendar.events import TimeWindow
+from rumi.services.calendar.http import Elsewhere, HttpAnswer, ServerConnection, origin, unexpected
+from rumi.services.calendar.reader import CalendarReader, FileReading
 from rumi.texts import Text
 
 MOST_COLLECTIONS: Final = 20
@@ -31,7 +31,7 @@ class Collection:
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class CalendarAccount:
     """The calendars that were found for a user, and the user's own mail addresses."""
 
     collections: tuple[Collection, ...]
@@ -50,17 +50,17 @@ class CalDav:
     password: str = field(repr=False)
     reader: CalendarReader
     only: str = ""
-    _account: Account | None = None
+    _account: CalendarAccount | None = None
 
-    def _connection(self, url: str = "") -> Connection:
-        return Connection(url or self.url, self.user, self.password)
+    def _connection(self, url: str = "") -> ServerConnection:
+        return ServerConnection(url or self.url, self.user, self.password)
 
     @property
-    def known(self) -> Account | None:
+    def known(self) -> CalendarAccount | None:
         """The user's calendars, if the server was asked before."""
         return self._account
 
-    async def account(self) -> Account:
+    async def account(self) -> CalendarAccount:
         """Return the user's calendars; the first call asks the server.
 
         Raises:
@@ -81,7 +81,7 @@ class CalDav:
             self._account = replace(found, collections=chosen[:MOST_COLLECTIONS])
         return self._account
 
-    async def read(self, collection: Collection, window: Window) -> Reading:
+    async def read(self, collection: Collection, window: TimeWindow) -> FileReading:
         """Return the events of a calendar in a window. `files` of the result have absolute addresses.
 
         Raises:
@@ -167,13 +167,16 @@ class CalDav:
         Raises:
             CalendarError: The password must not be sent there.
         """
-        known = {origin(self.url), *(origin(each.url) for each in (self._account or Account(())).collections)}
+        known = {
+            origin(self.url),
+            *(origin(each.url) for each in (self._account or CalendarAccount(())).collections),
+        }
         if origin(url) not in known:
             raise CalendarError(
                 "{host} names another server for the event.", "", host=self._connection().host
             )
 
-    async def _found(self) -> Account:
+    async def _found(self) -> CalendarAccount:
         """Find the user's calendars, as RFC 4791 and RFC 6764 say."""
         first = await self._asked(self.url, 0, missing=True)
         start = self.url
@@ -185,14 +188,14 @@ class CalDav:
                 "{host} has no calendars at this address.", _ADVICE, host=self._connection().host
             )
         if first.is_calendar:
-            return Account((self._collection(first),), first.addresses)
+            return CalendarAccount((self._collection(first),), first.addresses)
         user = first
         if not first.home and first.principal:
             user = await self._asked(self._within(first.href, first.principal), 0) or first
         home = self._within(user.href, user.home, home=True) if user.home else first.href
         found = await self._all(home)
         calendars = [each for each in found if each.is_calendar and each.takes_events]
-        return Account(tuple(map(self._collection, calendars)), user.addresses)
+        return CalendarAccount(tuple(map(self._collection, calendars)), user.addresses)
 
     async def _asked(self, url: str, depth: int, *, missing: bool = False) -> dav.Resource | None:
         """Return what the server says about an address; None with `missing`, if there is nothing."""
@@ -239,14 +242,14 @@ class CalDav:
 
 
 async def _sent(
-    connection: Connection,
+    connection: ServerConnection,
     method: str,
     url: str,
     *,
     body: bytes = b"",
     headers: dict[str, str] | None = None,
     most_bytes: int = 0,
-) -> Answer:
+) -> HttpAnswer:
     try:
         more = {"most_bytes": most_bytes} if most_bytes else {}
         return await connection.request(method, url, body=body, headers=headers, **more)
@@ -259,7 +262,7 @@ async def _sent(
         ) from None
 
 
-def _status(connection: Connection, answer: Answer) -> CalendarError:
+def _status(connection: ServerConnection, answer: HttpAnswer) -> CalendarError:
     if answer.status in (200, 404, 405, 410):
         return CalendarError("{host} has no calendar at this address.", _ADVICE, host=connection.host)
     return unexpected(connection.host, answer.status)

@@ -15,10 +15,10 @@ from rumi.platform.config.secrets import calendar_key, calendar_url_key
 from rumi.platform.timestamps import utc
 from rumi.services.calendar.caldav import CalDav, Collection
 from rumi.services.calendar.errors import CalendarError
-from rumi.services.calendar.events import Event, Window
+from rumi.services.calendar.events import Event, TimeWindow
 from rumi.services.calendar.files import CalendarFile, Fetch
 from rumi.services.calendar.http import host_of, origin
-from rumi.services.calendar.reader import CalendarReader, Reading
+from rumi.services.calendar.reader import CalendarReader, FileReading
 from rumi.web.tree import fetch_bytes
 
 MOST_SHOWN: Final = 5000
@@ -37,7 +37,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class WriteTarget:
     """A calendar that can be written: its configured name, its label, the server's host, and where it is."""
 
     calendar: str
@@ -52,7 +52,7 @@ class CalendarReading:
     """What was read of one calendar, or the error. `label` names the calendar."""
 
     label: str
-    reading: Reading = field(default_factory=Reading)
+    reading: FileReading = field(default_factory=FileReading)
     shown: Mapping[str, Shown] = field(default_factory=dict)
     error: RumiError | None = None
 
@@ -99,15 +99,15 @@ class ConfiguredCalendar:
         """Return the name of a calendar for people and models."""
         return self.name if len(collections) == 1 else f"{self.name}/{collection.name}"
 
-    def targets(self, source: CalDav, collections: AnyOf[Collection]) -> list[Target]:
+    def targets(self, source: CalDav, collections: AnyOf[Collection]) -> list[WriteTarget]:
         """Return those of the account's calendars that can be written."""
         return [
-            Target(self.name, self.label(each, collections), self.host, source, each)
+            WriteTarget(self.name, self.label(each, collections), self.host, source, each)
             for each in collections
             if each.writable
         ]
 
-    async def read(self, collection: Collection, window: Window) -> Reading:
+    async def read(self, collection: Collection, window: TimeWindow) -> FileReading:
         """Read one of the account's calendars, and note how it went."""
         assert self.source is not None
         try:
@@ -139,7 +139,7 @@ class Calendars:
         """Forget an event that was changed: it must be read again."""
         self._shown.pop(id, None)
 
-    async def read(self, names: AnyOf[str], window: Window, only: str = "") -> list[CalendarReading]:
+    async def read(self, names: AnyOf[str], window: TimeWindow, only: str = "") -> list[CalendarReading]:
         """Read calendars, one after the other. `only` is the label of the one to read; empty for all.
 
         An error of one calendar is part of its result, so it does not hide the others.
@@ -160,7 +160,7 @@ class Calendars:
         return found
 
     async def _read(
-        self, one: ConfiguredCalendar, collection: Collection, label: str, window: Window
+        self, one: ConfiguredCalendar, collection: Collection, label: str, window: TimeWindow
     ) -> CalendarReading:
         try:
             reading = await one.read(collection, window)
@@ -177,13 +177,13 @@ class Calendars:
             self._shown.popitem(last=False)
         return CalendarReading(label, reading, shown)
 
-    async def targets(self, names: AnyOf[str]) -> list[Target]:
+    async def targets(self, names: AnyOf[str]) -> list[WriteTarget]:
         """Return the calendars to which events can be written.
 
         Raises:
             RumiError: A server does not answer, and no other calendar can be written.
         """
-        found, failed = list[Target](), list[RumiError]()
+        found, failed = list[WriteTarget](), list[RumiError]()
         for name in names:
             one = self.configured[name]
             if not one.may_write:
@@ -199,9 +199,9 @@ class Calendars:
             raise failed[0]
         return found
 
-    def known_targets(self, names: AnyOf[str]) -> list[Target] | None:
+    def known_targets(self, names: AnyOf[str]) -> list[WriteTarget] | None:
         """Return the calendars to which events can be written; None if a server was not asked yet."""
-        found = list[Target]()
+        found = list[WriteTarget]()
         for name in names:
             one = self.configured[name]
             if not one.may_write:

@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeAlias
 
 from rumi.errors import RumiError
 from rumi.services.calendar.caldav import CalDav
-from rumi.services.calendar.calendars import Calendars, Shown, Target
+from rumi.services.calendar.calendars import Calendars, Shown, WriteTarget
 from rumi.services.calendar.errors import EventChanged, Unsettled
 from rumi.services.calendar.events import Draft
 from rumi.store.journal.actor import AskJournal
@@ -38,7 +38,7 @@ class Change:
     action: Action
     what: str
     draft: Draft
-    target: Target | None = None
+    target: WriteTarget | None = None
     shown: Shown | None = None
     occurrence: str = ""
 
@@ -49,7 +49,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class EventChanges:
     """Writes the events of one turn of a chat."""
 
     calendars: Calendars

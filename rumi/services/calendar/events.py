@@ -66,7 +66,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class TimeWindow:
     """The time that is read: `start` and `end` in seconds since 1970, and the reader's time zone.
 
     Times without a zone are times of this zone. `addresses` are the reader's mail addresses, in small
@@ -83,7 +83,7 @@ class Window:
         return {"start": self.start, "end": self.end, "zone": self.zone, "addresses": list(self.addresses)}
 
     @classmethod
-    def from_json(cls, found: Mapping[str, Any]) -> "Window":
+    def from_json(cls, found: Mapping[str, Any]) -> "TimeWindow":
         """Return the window of a JSON object."""
         addresses = tuple(map(str, found["addresses"]))
         return cls(float(found["start"]), float(found["end"]), str(found["zone"]), addresses)

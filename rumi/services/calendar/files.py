@@ -9,9 +9,9 @@ from urllib.parse import unquote
 import trio
 
 from rumi.services.calendar.errors import CalendarError, NotACalendar
-from rumi.services.calendar.events import Window
-from rumi.services.calendar.http import Answer, Connection, Elsewhere, unexpected
-from rumi.services.calendar.reader import CalendarReader, Reading
+from rumi.services.calendar.events import TimeWindow
+from rumi.services.calendar.http import Elsewhere, HttpAnswer, ServerConnection, unexpected
+from rumi.services.calendar.reader import CalendarReader, FileReading
 from rumi.texts import Text
 
 FRESH_S: Final = 60.0
@@ -38,7 +38,7 @@ class CalendarFile:
     _marks: dict[str, str] = field(default_factory=dict)
     _read_at: float = float("-inf")
 
-    async def read(self, window: Window) -> Reading:
+    async def read(self, window: TimeWindow) -> FileReading:
         """Return the events in a window.
 
         Raises:
@@ -49,7 +49,9 @@ class CalendarFile:
             self._read_at = trio.current_time()
         # Google's private address names the calendar's owner.
         address = _ADDRESS.search(unquote(self.url))
-        window = Window(window.start, window.end, window.zone, (address[0].casefold(),) if address else ())
+        window = TimeWindow(
+            window.start, window.end, window.zone, (address[0].casefold(),) if address else ()
+        )
         try:
             return await self.reader.read(window, [self._body])
         except NotACalendar:
@@ -61,8 +63,8 @@ class CalendarFile:
             ) from None
 
     @property
-    def _connection(self) -> Connection:
-        return Connection(self.url.replace("webcal://", "https://", 1))
+    def _connection(self) -> ServerConnection:
+        return ServerConnection(self.url.replace("webcal://", "https://", 1))
 
     async def _fetched(self) -> bytes:
         async with self._connection as connection:
@@ -81,7 +83,7 @@ class CalendarFile:
         return answer.body
 
 
-def _marks(answer: Answer) -> dict[str, str]:
+def _marks(answer: HttpAnswer) -> dict[str, str]:
     """Return the headers with which the next request asks whether the file has changed."""
     named = {"If-None-Match": "etag", "If-Modified-Since": "last-modified"}
     return {name: answer.headers[of] for name, of in named.items() if of in answer.headers}

@@ -33,7 +33,7 @@ _NO_PASSWORD: Final = Text("Check user and password: many services want an app p
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpAnswer:
     """The answer of a server. `url` is the address after redirects, and header names are in small letters."""
 
     status: int
@@ -51,7 +51,7 @@ class Elsewhere(Exception):
 
 
 @dataclass(slots=True)
-class Connection:
+class ServerConnection:
     """A client of one server; use it with `async with`.
 
     `host` names the server in errors, which contain no address: an address may be private.
@@ -87,7 +87,7 @@ class Connection:
         body: bytes = b"",
         headers: Mapping[str, str] | None = None,
         most_bytes: int = MOST_BYTES,
-    ) -> Answer:
+    ) -> HttpAnswer:
         """Send a request and return the answer. On cancellation, closes the connection.
 
         Raises:
@@ -125,7 +125,7 @@ class Connection:
 
     async def _exchange(
         self, method: str, url: str, body: bytes, headers: Mapping[str, str], most_bytes: int
-    ) -> Answer:
+    ) -> HttpAnswer:
         answer = await self._sent(method, url, body, headers, most_bytes, self._auth())
         if (
             answer.status == 401
@@ -141,7 +141,7 @@ class Connection:
 
     async def _sent(
         self, method: str, url: str, body: bytes, headers: Mapping[str, str], most_bytes: int, auth: Any
-    ) -> Answer:
+    ) -> HttpAnswer:
         assert self._client is not None
         given = {"Accept-Encoding": "identity", "User-Agent": "Rumi", **headers}
         request = self._client.build_request(method, url, content=body, headers=given)
@@ -167,7 +167,7 @@ class Connection:
                 "{host} sent more than {most} MB.", "", host=self.host, most=max(1, most_bytes // 1_000_000)
             )
         names = {name.lower(): value for name, value in response.headers.items()}
-        return Answer(response.status_code, url, names, bytes(data))
+        return HttpAnswer(response.status_code, url, names, bytes(data))
 
     def _auth(self) -> Any:
         """Return the credentials: None for a server that needs none."""
@@ -192,7 +192,7 @@ class Connection:
             raise Elsewhere(target)
         return target
 
-    def _checked(self, answer: Answer) -> Answer:
+    def _checked(self, answer: HttpAnswer) -> HttpAnswer:
         if answer.status == 401:
             raise CalendarError("{host} refuses the user or the password.", _NO_PASSWORD, host=self.host)
         if answer.status >= 500 or answer.status == 429:

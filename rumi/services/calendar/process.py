@@ -20,7 +20,7 @@ from rumi.platform.zones import zone_names
 from rumi.sandbox.confined.child import ParentProcess
 from rumi.sandbox.confined.confinement import confine
 from rumi.services.calendar import dav, reading, writing
-from rumi.services.calendar.events import Draft, Window
+from rumi.services.calendar.events import Draft, TimeWindow
 from rumi.services.calendar.lines import is_calendar
 
 _BOUNDS: Final = {
@@ -93,7 +93,7 @@ def prepare() -> list[ZoneInfo]:
         "PRODID", "X-WR-TIMEZONE:Europe/Madrid\r\nPRODID"
     )
     start = datetime(2026, 1, 2, tzinfo=UTC).timestamp()
-    assert reading.read([sample], Window(start, start + 1e6, "Europe/Madrid")).events
+    assert reading.read([sample], TimeWindow(start, start + 1e6, "Europe/Madrid")).events
     writing.without(sample, "2026-01-02T02:00:00+00:00", "b", datetime(2026, 1, 1, tzinfo=UTC))
     return zones
 
@@ -143,7 +143,7 @@ def _read(request: dict[str, Any], bodies: list[bytes], clock: _Clock) -> dict[s
             return {"failed": "not a calendar"}
         files = [("", "", text)]
     texts = (text for _, _, text in files)
-    found = reading.read(texts, Window.from_json(request["window"]), clock.limited, clock.is_over)
+    found = reading.read(texts, TimeWindow.from_json(request["window"]), clock.limited, clock.is_over)
     return {
         "events": [asdict(event) for event in found.events],
         "files": [[href, etag] for href, etag, _ in files],
@@ -154,7 +154,7 @@ def _read(request: dict[str, Any], bodies: list[bytes], clock: _Clock) -> dict[s
 
 
 def main() -> None:
-    """Answer requests until the parent sends no more."""
+    """HttpAnswer requests until the parent sends no more."""
     parent = ParentProcess(_BOUNDS, nice=NICE)
     clock, zones = _Clock(), prepare()
     assert zones

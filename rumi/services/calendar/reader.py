@@ -11,7 +11,7 @@ import trio
 from rumi.errors import RumiError
 from rumi.sandbox.confined.parent import Child, ChildFailed
 from rumi.services.calendar.errors import CalendarError, NotACalendar
-from rumi.services.calendar.events import Draft, Event, Window
+from rumi.services.calendar.events import Draft, Event, TimeWindow
 from rumi.texts import Text
 
 AT_ONCE: Final = 2
@@ -24,14 +24,14 @@ _MOST_ANSWER_BYTES: Final = 16_000_000
 _PROGRAM: Final = ("-m", "rumi.services.calendar.process")
 
 
-class Refused(RumiError):
+class WriteRefused(RumiError):
     """The event cannot be written as asked for; the text is for models."""
 
     advises_models = True
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class FileReading:
     """Events of files. `files` are the address and the ETag of each file, as the server wrote them.
 
     `left_out` names events that could not be read, `unknown_zones` are zones that were taken as the
@@ -57,7 +57,7 @@ class CalendarReader:
             child.left_s = READ_S
             yield child
 
-    async def read(self, window: Window, bodies: list[bytes], *, dav: bool = False) -> Reading:
+    async def read(self, window: TimeWindow, bodies: list[bytes], *, dav: bool = False) -> FileReading:
         """Return the events of a file in a window or, with `dav`, of the files in answers of CalDAV.
 
         On cancellation, kills the process.
@@ -69,7 +69,7 @@ class CalendarReader:
         form = "dav" if dav else "file"
         heard = await self._ask({"do": "read", "form": form, "window": window.to_json()}, *bodies)
         try:  # the answer is untrusted, because a file may have taken over the process
-            return Reading(
+            return FileReading(
                 tuple(Event(**event) for event in heard["events"]),
                 tuple((str(href), str(etag)) for href, etag in heard["files"]),
                 tuple(map(str, heard["left_out"])),
@@ -87,7 +87,7 @@ class CalendarReader:
         """Return the file of a changed event; with an `occurrence`, only this one of a series is changed.
 
         Raises:
-            Refused: The event cannot be changed so.
+            WriteRefused: The event cannot be changed so.
             CalendarError: The file cannot be read.
         """
         ask = {"do": "change", "draft": draft.to_json(), "occurrence": occurrence, "effect": effect}
@@ -104,7 +104,7 @@ class CalendarReader:
     async def _file(self, ask: Mapping[str, object], *bodies: bytes) -> bytes:
         heard = await self._ask({**ask, "now": time.time()}, *bodies)
         if "refused" in heard:
-            raise Refused("{why}.", why=str(heard["refused"]))
+            raise WriteRefused("{why}.", why=str(heard["refused"]))
         return str(heard["file"]).encode()
 
     async def _ask(self, ask: Mapping[str, object], *bodies: bytes) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from rumi.services.calendar.events import (
     MOST_PLACE_CHARS,
     MOST_TITLE_CHARS,
     Event,
-    Window,
+    TimeWindow,
 )
 from rumi.services.calendar.lines import split
 
@@ -57,7 +57,7 @@ Limited = Callable[[], AbstractContextManager[object]]
 
 
 @dataclass(slots=True)
-class Found:
+class FoundEvents:
     """Events that were read, sorted by time. `left_out` names those that could not be read.
 
     `more` is the number of events beyond `MOST_EVENTS`, `unknown_zones` are zones that were taken as the
@@ -78,22 +78,22 @@ class Found:
 
 def read(
     texts: Iterable[str],
-    window: Window,
+    window: TimeWindow,
     limited: Limited = nullcontext,
     out_of_time: Callable[[], bool] = bool,
-) -> Found:
+) -> FoundEvents:
     """Return the events of calendar files in a window. Each text is a file.
 
     When `out_of_time` returns True, the remaining events are left out.
     """
-    found, zones = Found(), dict[str, str]()
+    found, zones = FoundEvents(), dict[str, str]()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of icalendar, about zones that it guesses
         for number, text in enumerate(texts):
             parts = split(text)
             for zone in parts.zones:
                 _know_zone(zone, zones, limited)
-            reader = _Reader(found, window, number, parts.zone)
+            reader = _FileReader(found, window, number, parts.zone)
             for series in _series(map(reader.parsed, parts.events)):
                 if out_of_time():
                     reader.leave_out(series[0], "no time was left")
@@ -147,11 +147,11 @@ def _sequence(event: Component) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class _FileReader:
     """Reads the events of one file."""
 
-    found: Found
-    window: Window
+    found: FoundEvents
+    window: TimeWindow
     number: int
     zone: str
 

@@ -171,7 +171,7 @@ def _apply(event: Component, draft: Draft, *, new: bool = False) -> None:
         else:
             same = new or isinstance(start, datetime) == isinstance(_time(event, "DTSTART"), datetime)
             end = start + (length if same else _HOUR if isinstance(start, datetime) else _DAY)
-        if isinstance(start, datetime) != isinstance(end, datetime) or end <= start:
+        if isinstance(start, datetime) != isinstance(end, datetime) or end < start:
             raise NotWritten("`end` is after `start`; both are dates, or both are times")
         _set_times(event, start, end)
     if draft.alarm is not None:
@@ -197,7 +197,8 @@ def _set_times(event: Component, start: datetime | date, end: datetime | date) -
     for name in ("DTSTART", "DTEND", "DURATION"):
         event.pop(name, None)
     event.add("DTSTART", start)
-    event.add("DTEND", end)
+    if end != start:  # some events have no end
+        event.add("DTEND", end)
 
 
 def _time(event: Component, name: str) -> datetime | date:

@@ -8,14 +8,14 @@ import trio
 
 from rumi.services.calendar.caldav import CalDav, Collection
 from rumi.services.calendar.errors import CalendarError, EventChanged
-from rumi.services.calendar.events import Draft, Event, Window
-from rumi.services.calendar.reader import CalendarReader, Refused
+from rumi.services.calendar.events import Draft, Event, TimeWindow
+from rumi.services.calendar.reader import CalendarReader, WriteRefused
 from tests.fakes.web_server import Asked, gives, redirects, serving
 from tests.radicale import PASSWORD, USER, Radicale
 from tests.services.calendar.series import WINDOWS, many
 
 MADRID = "Europe/Madrid"
-DECEMBER = Window(
+DECEMBER = TimeWindow(
     datetime(2026, 12, 1, tzinfo=UTC).timestamp(), datetime(2027, 1, 1, tzinfo=UTC).timestamp(), MADRID
 )
 
@@ -59,7 +59,7 @@ async def test_500_series_of_six_zones_are_read_right_from_the_server(server: Ra
         calendars = dav(url)
         one = await collection(calendars)
         for start, end in (WINDOWS[0], WINDOWS[3]):
-            reading = await calendars.read(one, Window(start.timestamp(), end.timestamp(), "UTC"))
+            reading = await calendars.read(one, TimeWindow(start.timestamp(), end.timestamp(), "UTC"))
             expected = [each for every in series[first : first + 100] for each in every.happens(start, end)]
             assert not reading.left_out
             found = sorted((event.title, event.start, event.end) for event in reading.events)
@@ -134,7 +134,7 @@ async def test_a_change_that_contradicts_a_series_is_refused(draft: Draft, said:
     rule = "FREQ=WEEKLY;BYDAY=TU"
     file = await reader.made(Draft("Gym", datetime(2026, 12, 1, 9), zone=MADRID, rule=rule), "gym", "e1")
     file = await reader.without(file, "2026-12-08T08:00:00+00:00", "e2")
-    with pytest.raises(Refused, match=said):
+    with pytest.raises(WriteRefused, match=said):
         await reader.changed(file, draft, "", "e3")
 
 
@@ -146,7 +146,7 @@ async def test_an_event_with_attendees_is_not_changed() -> None:
         reader.changed(file, Draft(title="x"), "", "e2"),
         reader.without(file, "2026-12-01", "e2"),
     ):
-        with pytest.raises(Refused, match="attendees"):
+        with pytest.raises(WriteRefused, match="attendees"):
             await change
 
 

@@ -9,7 +9,7 @@ from trio.testing import MockClock
 
 from rumi.platform.config.schema import FetchSection
 from rumi.services.calendar.errors import CalendarError
-from rumi.services.calendar.events import Window
+from rumi.services.calendar.events import TimeWindow
 from rumi.services.calendar.files import CalendarFile
 from rumi.services.calendar.http import MOST_BYTES
 from rumi.services.calendar.reader import CalendarReader
@@ -21,7 +21,7 @@ EVENT = "BEGIN:VEVENT\nUID:x\nSUMMARY:Dentist\nDTSTART:20261110T100000Z\nEND:VEV
 ICS = f"BEGIN:VCALENDAR\nVERSION:2.0\n{EVENT}END:VCALENDAR\n"
 PACKED = {"Content-Encoding": "gzip"}
 SECRET = "/private-7d1f/basic.ics"
-NOVEMBER = Window(
+NOVEMBER = TimeWindow(
     datetime(2026, 11, 1, tzinfo=UTC).timestamp(),
     datetime(2026, 12, 1, tzinfo=UTC).timestamp(),
     "Europe/Madrid",

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from rumi.services.calendar.events import Event, Window
-from rumi.services.calendar.reading import Found, read
+from rumi.services.calendar.events import Event, TimeWindow
+from rumi.services.calendar.reading import read
 from tests.services.calendar.series import WINDOWS, many
 
 MADRID = "Europe/Madrid"
@@ -17,9 +17,9 @@ def found_in(
     end: str = "2026-12-31",
     zone: str = MADRID,
     addresses: tuple[str, ...] = (),
-) -> Found:
+) -> FoundEvents:
     first, last = (datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp() for day in (start, end))
-    return read([text], Window(first, last, zone, addresses))
+    return read([text], TimeWindow(first, last, zone, addresses))
 
 
 def calendar(*events: str, head: str = "") -> str:
@@ -27,7 +27,7 @@ def calendar(*events: str, head: str = "") -> str:
     return f"BEGIN:VCALENDAR\nVERSION:2.0\n{head}{parts}END:VCALENDAR\n"
 
 
-def starts(found: Found) -> list[str]:
+def starts(found: FoundEvents) -> list[str]:
     """The local starts in Madrid; of all-day events the dates."""
     return [event.first_day or f"{event.starts(MADRID):%Y-%m-%d %H:%M}" for event in found.events]
 
@@ -36,7 +36,7 @@ def starts(found: Found) -> list[str]:
 def test_series_of_six_zones_are_read_right_around_clock_changes(window: tuple[datetime, datetime]) -> None:
     series = many(150)
     start, end = window
-    read_ones = read([one.file() for one in series], Window(start.timestamp(), end.timestamp(), "UTC"))
+    read_ones = read([one.file() for one in series], TimeWindow(start.timestamp(), end.timestamp(), "UTC"))
     expected = sorted(date for one in series for date in one.happens(start, end))
     assert not read_ones.left_out
     assert sorted((event.title, event.start, event.end) for event in read_ones.events) == expected
@@ -173,7 +173,7 @@ def test_files_that_define_the_same_zone_differently_are_each_read_by_their_own(
     event = BASE + "DTSTART;TZID=Customized Time Zone:20261110T100000"
     texts = [calendar(event, head=OWN_ZONE.format(summer=each + 1, winter=each)) for each in (1, 4, 1)]
     first, last = (datetime(2026, month, 1, tzinfo=UTC).timestamp() for month in (11, 12))
-    found = read(texts, Window(first, last, MADRID))
+    found = read(texts, TimeWindow(first, last, MADRID))
     assert {(event.file, f"{event.starts(MADRID):%H:%M}") for event in found.events} == {
         (0, "10:00"),
         (1, "07:00"),
