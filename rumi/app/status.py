@@ -34,6 +34,7 @@ class StatusSource:
     restarted after errors, the time and the last error. `counts` returns the counters of
     `rumi.channels.counters`, and `pending` the number of messages without a final reply. `workers`
     returns the last known workers that share the database; it is None if the process has its own database.
+    `services` returns the state of the configured calendars, if there are any.
     """
 
     tree: Callable[[], NodeStatus]
@@ -43,6 +44,7 @@ class StatusSource:
     counts: Callable[[], Mapping[str, object]] = field(default=dict)
     pending: Callable[[], int] = field(default=int)
     workers: Callable[[], Sequence[Mapping[str, object]]] | None = None
+    services: Callable[[], Mapping[str, object]] = field(default=dict)
     started: float = field(default_factory=time.monotonic)
 
     def dump(self) -> dict[str, object]:
@@ -71,6 +73,7 @@ class StatusSource:
             "counts": dict(self.counts()),
             "pending": self.pending(),
             **({} if self.workers is None else {"workers": list(self.workers())}),
+            **self.services(),
             "tree": node(tree, trio.current_time()),
         }
 

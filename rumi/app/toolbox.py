@@ -193,9 +193,11 @@ def _new_schedule(view: ChatView, owner: str) -> ScheduleRecord:
 
 def specs_now() -> Mapping[str, Sequence[ToolSpec]]:
     """Return the current specs of the chats' tools by the tools' names; a tool may have several specs."""
-    # Imported here: most installations have no browser.
+    # Imported here: most installations have no browser, and no services.
     from rumi.agent.tools.browser_act import CLICK_SPEC, FILL_SPEC
     from rumi.agent.tools.browser_open import OPEN_SPEC, READ_SPEC
+    from rumi.agent.tools.calendar_read import CalendarFree, CalendarRead
+    from rumi.agent.tools.calendar_write import CalendarWrite
 
     forms: dict[str, list[ToolSpec]] = {
         spec.name: [spec] for spec in (OPEN_SPEC, READ_SPEC, CLICK_SPEC, FILL_SPEC)
@@ -203,6 +205,6 @@ def specs_now() -> Mapping[str, Sequence[ToolSpec]]:
     for tool in (Bash, ResearchTool, RepositoryTool, WebFetch):
         for spec in tool.specs:
             forms.setdefault(spec.name, []).append(spec)
-    for tool_type in (*_ONE_FORM, *SCHEDULE_TOOLS):
+    for tool_type in (*_ONE_FORM, *SCHEDULE_TOOLS, CalendarRead, CalendarFree, CalendarWrite):
         forms.setdefault(tool_type.spec.name, []).append(tool_type.spec)
     return forms

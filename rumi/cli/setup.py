@@ -78,9 +78,11 @@ class _Wizard:
         self._ask_language()
         self._ask_model()
         self._ask_telegram()
-        if self._yes(Text("Advanced settings: where commands run, and which ones? (y/n)")):
+        if self.yes(Text("Advanced settings: where commands run, and which ones? (y/n)")):
             self._ask_tools()
             self._ask_browser()
+        if self.yes(Text("A calendar: read it, and put events into it? (y/n)")):
+            self._ask_calendar()
 
     def _show_current(self) -> None:
         """Print what is set already."""
@@ -122,15 +124,16 @@ class _Wizard:
 
     # Questions
 
-    def _prompt(self, question: str, default: str = "", *, hidden: bool = False) -> str:
+    def prompt(self, question: str, default: str = "", *, hidden: bool = False) -> str:
         """Ask for a line; an empty line means the default."""
         shown = f"{translate(self.language, question)}{f' [{default}]' if default else ''}"
         hide = hidden and sys.stdin.isatty()
         answer = prompt(shown, default=default, show_default=False, hide_input=hide, prompt_suffix=": ")
         return str(answer).strip()
 
-    def _yes(self, question: str) -> bool:
-        while (answer := question_texts.yes_or_no(self._prompt(question, "n"))) is None:
+    def yes(self, question: str) -> bool:
+        """Ask for a yes or a no."""
+        while (answer := question_texts.yes_or_no(self.prompt(question, "n"))) is None:
             continue
         return answer
 
@@ -141,7 +144,7 @@ class _Wizard:
         for number, (name, about) in enumerate(choices, 1):
             echo(f"  {number}. {translate(self.language, about) if about else name}")
         while True:
-            answer = self._prompt(Text("Number"), str(names.index(default) + 1))
+            answer = self.prompt(Text("Number"), str(names.index(default) + 1))
             if answer in names:
                 return answer
             if answer.isdecimal() and 0 < int(answer) <= len(names):
@@ -226,7 +229,7 @@ class _Wizard:
         known = f"{scheme}:{row.first_model}" if scheme != "groq" else ModelSection().default
         model = now if now.startswith(f"{scheme}:") else known
         while True:
-            key = self._prompt(Text("{title} key (Enter: none for now)", title=row.title), hidden=True)
+            key = self.prompt(Text("{title} key (Enter: none for now)", title=row.title), hidden=True)
             if not key:
                 self.say(Text("Without a key the demo answers; rumi setup asks again."))
                 return
@@ -234,7 +237,7 @@ class _Wizard:
                 for known_model in row.models:
                     if not known_model.name.endswith("*"):
                         echo(f"  {known_model.name}")
-                model = f"{scheme}:{self._prompt('Which of its models', model.partition(':')[2])}"
+                model = f"{scheme}:{self.prompt('Which of its models', model.partition(':')[2])}"
             if self._tried(model, key=key):
                 assert row.key is not None
                 self.secrets[row.key] = key
@@ -250,7 +253,7 @@ class _Wizard:
         while True:
             for model in server.models[:MOST_SHOWN]:
                 echo(f"  {model}")
-            name = self._prompt(Text("Which of its models"), server.models[0] if server.models else "")
+            name = self.prompt(Text("Which of its models"), server.models[0] if server.models else "")
             if not name:
                 continue
             if known and self._tried(f"{server.name}:{name}"):
@@ -270,14 +273,14 @@ class _Wizard:
         from rumi.platform.config.schema import CustomServerSection
 
         while True:
-            url = self._prompt(Text("Its address, such as https://host/v1 (Enter: none)"), url)
+            url = self.prompt(Text("Its address, such as https://host/v1 (Enter: none)"), url)
             if not url:
                 return
-            key = self._prompt(Text("Its key (Enter: none)"), hidden=True) if with_key else ""
+            key = self.prompt(Text("Its key (Enter: none)"), hidden=True) if with_key else ""
             models = run_async(offered, url, key) if _is_address(url) else None
             for model in (models or ())[:MOST_SHOWN]:
                 echo(f"  {model}")
-            model = self._prompt(Text("Which of its models"), models[0] if models else "")
+            model = self.prompt(Text("Which of its models"), models[0] if models else "")
             section = name or _name_of(url)
             if not model or not _is_address(url):
                 self.say(Text("It needs an address that begins with http and the name of a model."))
@@ -311,7 +314,7 @@ class _Wizard:
             echo(f"✗ {error_text(self.language, known)}")
             if not isinstance(known, ModelError) or known.kind == "auth":
                 return False
-            return self._yes(Text("Keep it all the same? (y/n)"))
+            return self.yes(Text("Keep it all the same? (y/n)"))
         self.say(Text("✓ {model} answered in {took_s} s", model=model, took_s=f"{took_s:.1f}"))
         return True
 
@@ -325,7 +328,7 @@ class _Wizard:
             if there
             else Text("Telegram: the bot's token from @BotFather (Enter: none)")
         )
-        while token := self._prompt(question, hidden=True):
+        while token := self.prompt(question, hidden=True):
             if self._knows(token):
                 self.secrets["TELEGRAM_TOKEN"] = token
                 break
@@ -333,7 +336,7 @@ class _Wizard:
             return
         before = " ".join(map(str, self.loaded.settings.telegram.allowed_users))
         while True:
-            answer = self._prompt(Text("Numeric ids of the users that the bot serves (Enter: none)"), before)
+            answer = self.prompt(Text("Numeric ids of the users that the bot serves (Enter: none)"), before)
             ids = re.split(r"[\s,]+", answer) if answer else []
             if all(user_id.isdecimal() and 0 < int(user_id) < 2**52 for user_id in ids):
                 break
@@ -353,9 +356,26 @@ class _Wizard:
             if not isinstance(known, RumiError):
                 raise
             echo(f"✗ {error_text(self.language, known)}")
-            return not isinstance(known, ConfigError) and self._yes(Text("Keep it all the same? (y/n)"))
+            return not isinstance(known, ConfigError) and self.yes(Text("Keep it all the same? (y/n)"))
         self.say(Text("✓ Telegram knows the bot as @{name}", name=name))
         return True
+
+    def _ask_calendar(self) -> None:
+        from rumi.cli.setup_calendar import ask_calendar
+
+        answers = ask_calendar(self, self.loaded)
+        if answers is not None:
+            self.keys |= answers.keys
+            self.secrets |= answers.secrets
+
+    def explain(self, error: BaseException) -> None:
+        """Print an expected error; raise any other one."""
+        from rumi.errors import RumiError, single
+
+        known = single(error)
+        if not isinstance(known, RumiError):
+            raise known
+        echo(f"✗ {error_text(self.language, known)}")
 
     def _ask_tools(self) -> None:
         sandbox = self.loaded.settings.sandbox

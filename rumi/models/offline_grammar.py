@@ -124,6 +124,10 @@ def _command(match: re.Match[str]) -> Mapping[str, str]:
     return {"command": match["rest"].strip()}
 
 
+def _today(_: re.Match[str]) -> Mapping[str, str]:
+    return {}
+
+
 def _list(_: re.Match[str]) -> Mapping[str, str]:
     return {"command": "ls -A"}
 
@@ -266,6 +270,19 @@ _PATTERNS: Final[tuple[tuple[str, Language, str, _Arguments], ...]] = (
     (r"research\s" + _REST, "en", "research", _research),
     (r"investig[aá]\s" + _REST, "es", "research", _research),
     (r"pesquise\s" + _REST, "pt", "research", _research),
+    (
+        r"(?:(?:my|show\s+my)\s+)?(?:calendar|agenda)(?:\s+(?:for\s+)?today)?[\s.!?]*",
+        "en",
+        "calendar_read",
+        _today,
+    ),
+    (r"(?:mi\s+)?calendario(?:\s+de\s+hoy)?[\s.!?]*|mi\s+agenda[\s.!?]*", "es", "calendar_read", _today),
+    (
+        r"(?:meu\s+)?calend[aá]rio(?:\s+de\s+hoje)?[\s.!?]*|minha\s+agenda[\s.!?]*",
+        "pt",
+        "calendar_read",
+        _today,
+    ),
     (r"what\s+did\s+(?:we|i|you)\s+(?:say|decide|talk)\s+(?:about|on)?\s*" + _REST, "en", "recall", _search),
     (r"recall\s" + _REST, "en", "recall", _search),
     (

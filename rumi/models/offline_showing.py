@@ -8,7 +8,9 @@ from rumi.models.offline_research import fenced
 from rumi.platform.untrusted_text import CLOSING, OPENING, WARNING
 from rumi.texts import Language, Text, gettext, translate
 
-_VERBATIM: Final = frozenset({"bash", "read_file", "edit_file", "recall", "web_fetch", "web_search"})
+_VERBATIM: Final = frozenset(
+    {"bash", "read_file", "edit_file", "recall", "web_fetch", "web_search", "calendar_read"}
+)
 """Tools whose results are untrusted; the answer shows their results verbatim, not as Markdown."""
 
 _MARKS: Final = re.compile(

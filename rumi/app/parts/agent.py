@@ -15,7 +15,7 @@ from rumi.app.parts.browser import BrowserPart, add_browser
 from rumi.app.parts.inputs import TreeInputs
 from rumi.app.parts.models import ModelsPart
 from rumi.app.parts.sandbox import SandboxPart
-from rumi.app.parts.services import add_services
+from rumi.app.parts.services import ServicesPart, add_services
 from rumi.app.parts.store import StorePart
 from rumi.app.settings import mcp_settings_of, prompts_of
 from rumi.app.toolbox import Toolbox
@@ -54,6 +54,7 @@ class AgentPart:
     pending: PendingMessages
     publisher: Publisher
     browser: BrowserPart
+    services: ServicesPart
 
 
 def add_agent(
@@ -155,7 +156,9 @@ def add_agent(
     publisher = Publisher(
         hub, audit, pending, time.time, sandbox.sandboxes.container_id, counts.chat_happened
     )
-    return AgentPart(mcp, prompts, instructions, context, fact_extraction, hub, pending, publisher, browser)
+    return AgentPart(
+        mcp, prompts, instructions, context, fact_extraction, hub, pending, publisher, browser, services
+    )
 
 
 def _image_tools(inputs: TreeInputs, meter: Meter, viewer: Viewer, view: ChatView) -> tuple[Tool, ...]:

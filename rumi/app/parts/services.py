@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rumi.agent.tool import Tool
+from rumi.app.parts.calendars import CalendarsPart
 from rumi.app.parts.inputs import TreeInputs
 from rumi.app.parts.store import StorePart
 from rumi.chats.context import ChatView
@@ -18,10 +19,16 @@ class ServicesPart:
 
     inputs: TreeInputs
     people: People
+    calendars: CalendarsPart
 
     def tools_for(self, view: ChatView) -> tuple[Tool, ...]:
         """Return the tools of a chat that reach services: only those whose accounts belong to the chat."""
-        return ()
+        return self.calendars.tools_for(view, self.belongs_to)
+
+    def state(self) -> dict[str, object]:
+        """Return the parts of the status dump about services; empty if none is configured."""
+        calendars = self.calendars.state()
+        return {"calendars": calendars} if calendars else {}
 
     def belongs_to(self, chat: str, people: Sequence[str], groups: Sequence[str] = ()) -> bool:
         """Return True if an account that belongs to `people` and `groups` may be used in a chat.
@@ -39,4 +46,4 @@ class ServicesPart:
 
 def add_services(inputs: TreeInputs, store: StorePart, people: People) -> ServicesPart:
     """Add the services that are configured."""
-    return ServicesPart(inputs, people)
+    return ServicesPart(inputs, people, CalendarsPart(inputs, store))

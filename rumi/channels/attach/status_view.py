@@ -71,6 +71,14 @@ def render(status: Item, choice: StatusFilter | None = None) -> RenderableType:
         Text(gettext(language, "degraded: {why}", why=word(why)), style="yellow")
         for why in status["sandbox"]["degraded"]
     )
+    lines.extend(
+        Text(
+            gettext(language, "calendar {name}: {error}", name=each["name"], error=each["error"]),
+            style="yellow",
+        )
+        for each in status.get("calendars") or ()
+        if each["error"]
+    )
     table = Table(box=None, padding=(0, 1, 0, 0), expand=False)
     table.add_column(gettext(language, "actor"), no_wrap=True, overflow="ellipsis", max_width=28)
     table.add_column(gettext(language, "state"), no_wrap=True)

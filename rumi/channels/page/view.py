@@ -8,6 +8,7 @@ from datetime import datetime
 
 from rumi.channels.counters import TOOLS
 from rumi.channels.status_dump import Item, Row, below, chats, figures, rows, trouble
+from rumi.platform.chat_ids import LOCAL
 
 MOST_CHILDREN = 50
 """Maximum number of chats, and of rows below one supervisor. Active ones come first."""
@@ -45,6 +46,7 @@ def view_of(dump: Item, own: Callable[[str], bool]) -> dict[str, object]:
         "degraded": list(sandbox.get("degraded", ())),
         "trouble": trouble(dump),
         "workers": [_worker(worker) for worker in dump.get("workers") or ()],
+        "calendars": [dict(row) for row in dump.get("calendars") or ()] if own(LOCAL) else [],
         "started": round(_seconds(dump.get("time", "")) - dump.get("uptime_s", 0.0)),
         "actors": [_actor(row) for row in rows(tree, _children)],
         "chats": cards,

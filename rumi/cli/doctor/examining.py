@@ -95,9 +95,11 @@ async def _examine(
         await examination.look("browser", partial(browser, loaded))
     await _sandboxes(examination, home, loaded)
     if ask_servers:
+        from rumi.cli.doctor.calendars import calendars
         from rumi.cli.doctor.online import online
 
         await online(examination, loaded)
+        await calendars(examination, loaded)
 
 
 async def _lock_holder(home: Home, language: Language) -> list[Check]:

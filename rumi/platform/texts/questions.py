@@ -31,6 +31,9 @@ ActionKind: TypeAlias = Literal[
     "fill_in",
     "press",
     "submit",
+    "add_event",
+    "change_event",
+    "delete_event",
 ]
 
 
@@ -56,6 +59,9 @@ _ACTIONS: dict[ActionKind, Text] = {
     "fill_in": Text("type this into a page"),
     "press": Text("press this on a page"),
     "submit": Text("submit this on a page"),
+    "add_event": Text("put this into the calendar"),
+    "change_event": Text("change this event in the calendar"),
+    "delete_event": Text("delete this event from the calendar"),
 }
 
 
@@ -112,6 +118,16 @@ _DETAILS = {
     "sends_to": Text("sends to"),
     "fields": Text("fields"),
     "accept": Text("and says yes to"),
+    "calendar": Text("calendar"),
+    "event": Text("event"),
+    "whole_series": Text("all dates of the series"),
+    "title": Text("title"),
+    "start": Text("start"),
+    "end": Text("end"),
+    "place": Text("place"),
+    "notes": Text("notes"),
+    "repeat": Text("repeats by the rule"),
+    "alarm_minutes": Text("alarm, minutes before"),
 }
 
 
@@ -126,7 +142,7 @@ MOST_ANSWER_CHARS: Final = 12
 MOST_QUESTION_CHARS: Final = 50_000
 """Maximum length of a question. A longer one is not asked, because no person could check it."""
 
-_CONTENT: Final = frozenset({"value", "text", "prompt", "question"})
+_CONTENT: Final = frozenset({"value", "text", "prompt", "question", "notes"})
 """Names of built-in tools' arguments that are content, so that their values may be shortened."""
 
 _LIKE_LATIN: Final = frozenset("аеорсухіјѕԁһԛԝАВЕЗКМНОРСТУХІЈЅαοονρυΑΒΕΖΗΙΚΜΝΟΡΤΥΧ")

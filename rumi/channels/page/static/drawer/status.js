@@ -108,11 +108,13 @@ export const panel = {
     const restarted = make("ul", { class: "plain-list hint restarted" });
     const workers = make("ul", { class: "plain-list" });
     const workerSection = section(say("workers"), workers);
+    const calendars = make("ul", { class: "plain-list" });
+    const calendarSection = section(say("calendars"), calendars);
     const details = make(
       "details",
       { class: "engineer" },
       make("summary", {}, say("details")),
-      make("div", { class: "stack" }, about, workerSection, section(say("turn_times"), times), section(say("restarts"), restarts, restarted), section(say("tree"), tree.element)),
+      make("div", { class: "stack" }, about, calendarSection, workerSection, section(say("turn_times"), times), section(say("restarts"), restarts, restarted), section(say("tree"), tree.element)),
     );
     const stop = actions([{ text: say("stop_all"), icon: "stop", kind: "danger", act: stopAll }]);
     const room = make("div", { class: "panel stack status-panel" }, head.element, stop, section(say("chats_in_memory"), chats.element), section(say("turns"), turns.element), details);
@@ -141,6 +143,11 @@ export const panel = {
         const lines = guides(now.actors);
         const keys = paths(now.actors);
         tree.update(now.actors.map((/** @type {any} */ actor, /** @type {number} */ at) => ({ ...actor, line: lines[at], path: keys[at] })));
+        calendarSection.hidden = !now.calendars.length;
+        arrange(calendars, now.calendars.map((/** @type {any} */ each) => make("li", {}, say(
+          each.error ? "calendar_failed" : each.read ? "calendar_read_at" : "calendar_unread",
+          { ...each, time: each.read ? clock(Date.parse(each.read) / 1000) : "" },
+        ))));
         workerSection.hidden = !now.workers.length;
         arrange(workers, now.workers.map((/** @type {any} */ each) => make("li", {}, say(`worker_${each.state}`, each))));
         showAbout();

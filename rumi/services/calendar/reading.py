@@ -1,0 +1,378 @@
+"""Reads calendar files (RFC 5545): which events happen in a window of time.
+
+This runs in a confined process (`rumi.services.calendar.process`), because the files are from others and may
+be made to keep a reader busy. The libraries icalendar and recurring-ical-events are imported only there.
+"""
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Final, TypeAlias
+
+import icalendar
+import recurring_ical_events
+from icalendar.error import BrokenCalendarProperty
+from icalendar.timezone import tzp
+
+from rumi.platform.zones import known_zone, zone_of
+from rumi.services.calendar.events import (
+    MOST_EVENTS,
+    MOST_NOTES_CHARS,
+    MOST_PLACE_CHARS,
+    MOST_TITLE_CHARS,
+    Event,
+    TimeWindow,
+)
+from rumi.services.calendar.lines import split
+
+MOST_LEFT_OUT: Final = 20
+"""Maximum number of events that are named because they cannot be read."""
+
+Component: TypeAlias = Any
+"""A component of a calendar: icalendar's type of a value is a union of thirty classes, which helps nobody."""
+
+_DAY: Final = timedelta(days=1)
+_SINGLE: Final = (
+    "DTSTART",
+    "DTEND",
+    "DURATION",
+    "UID",
+    "SUMMARY",
+    "LOCATION",
+    "DESCRIPTION",
+    "RECURRENCE-ID",
+)
+_END: Final = ("DTEND", "DURATION")
+_FREE: Final = ("FREE", "WORKINGELSEWHERE")
+
+
+class TookTooLong(BaseException):
+    """One event takes too much time to expand. Not an `Exception`, so that no library swallows it."""
+
+
+Limited = Callable[[], AbstractContextManager[object]]
+"""Bounds the time of the work on one event; the work ends with `TookTooLong`."""
+
+
+@dataclass(slots=True)
+class FoundEvents:
+    """Events that were read, sorted by time. `left_out` names those that could not be read.
+
+    `more` is the number of events beyond `MOST_EVENTS`, `unknown_zones` are zones that were taken as the
+    reader's.
+    """
+
+    events: list[Event] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    unknown_zones: set[str] = field(default_factory=set)
+    more: int = 0
+
+    def end(self) -> None:
+        """Sort the events, and cut the list."""
+        self.events.sort(key=lambda event: (event.start, event.end, event.title))
+        self.more = max(0, len(self.events) - MOST_EVENTS)
+        del self.events[MOST_EVENTS:], self.left_out[MOST_LEFT_OUT:]
+
+
+def read(
+    texts: Iterable[str],
+    window: TimeWindow,
+    limited: Limited = nullcontext,
+    out_of_time: Callable[[], bool] = bool,
+) -> FoundEvents:
+    """Return the events of calendar files in a window. Each text is a file.
+
+    When `out_of_time` returns True, the remaining events are left out.
+    """
+    found, zones = FoundEvents(), dict[str, str]()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of icalendar, about zones that it guesses
+        for number, text in enumerate(texts):
+            parts = split(text)
+            for zone in parts.zones:
+                _know_zone(zone, zones, limited)
+            reader = _FileReader(found, window, number, parts.zone)
+            for series in _series(map(reader.parsed, parts.events)):
+                if out_of_time():
+                    reader.leave_out(series[0], "no time was left")
+                    continue
+                reader.add(series, limited)
+    found.end()
+    return found
+
+
+def _know_zone(text: str, known: dict[str, str], limited: Limited) -> None:
+    """Let icalendar know a zone that a file defines itself. Files may define a name differently."""
+    name = next((line.partition(":")[2] for line in text.split("\n") if line.upper().startswith("TZID")), "")
+    if known.get(name, text) != text:
+        tzp.use_default()  # forgets the zones of the files before
+        known.clear()
+    if name not in known:
+        try:
+            with limited():
+                icalendar.Timezone.from_ical(text)
+        except (Exception, TookTooLong):  # noqa: BLE001 - parsers raise what they like; the zone stays unknown
+            pass
+        known[name] = text
+
+
+def _series(events: Iterable[Component]) -> Iterable[list[Component]]:
+    """Group the events of a file by their UID. Different events with the same UID are separate groups."""
+    groups: dict[str, list[Component]] = {}
+    for number, event in enumerate(events):
+        if not isinstance(event, str):
+            groups.setdefault(str(event.get("UID", "")) or f"#{number}", []).append(event)
+    for group in groups.values():
+        starts: dict[object, Component] = {}
+        changed = [event for event in group if "RECURRENCE-ID" in event]
+        for event in group:
+            if "RECURRENCE-ID" not in event:
+                start = _time_of(event, "DTSTART")
+                older = starts.get(start)
+                if older is None or _sequence(older) <= _sequence(event):
+                    starts[start] = event
+        masters = sorted(starts.values(), key=lambda event: "RRULE" in event or "RDATE" in event)
+        yield from ([master] for master in masters[:-1])
+        if masters or changed:
+            yield [*masters[-1:], *changed]
+
+
+def _sequence(event: Component) -> int:
+    try:
+        return int(event.get("SEQUENCE", 0))
+    except (TypeError, ValueError, BrokenCalendarProperty):
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class _FileReader:
+    """Reads the events of one file."""
+
+    found: FoundEvents
+    window: TimeWindow
+    number: int
+    zone: str
+
+    def parsed(self, text: str) -> Component:
+        """Return an event, repaired as far as possible; its text if it cannot be read."""
+        try:
+            event = icalendar.Event.from_ical(text)
+            _repair(event)
+            _time_of(event, "DTSTART")
+        except Exception as error:  # noqa: BLE001 - parsers raise what they like
+            title = next((line[8:] for line in text.split("\n") if line.upper().startswith("SUMMARY:")), "")
+            self._name(title, _why(error))
+            return text
+        return event
+
+    def leave_out(self, event: Component, why: str) -> None:
+        """Note that an event was left out."""
+        self._name(str(event.get("SUMMARY", "")), why)
+
+    def _name(self, title: str, why: str) -> None:
+        if len(self.found.left_out) <= MOST_LEFT_OUT:
+            self.found.left_out.append(f"{title[:80] or 'without a title'}: {why}")
+
+    def add(self, series: Sequence[Component], limited: Limited) -> None:
+        """Add the occurrences of a series in the window: an event, with its changed occurrences."""
+        try:
+            with limited():
+                self.found.events.extend(self._happening(series))
+        except TookTooLong:
+            self.leave_out(series[0], "it repeats too often")
+        except MemoryError:
+            self.leave_out(series[0], "it takes too much memory")
+        except Exception as error:  # noqa: BLE001 - one odd event must not hide the others
+            self.leave_out(series[0], _why(error))
+
+    def _happening(self, series: Sequence[Component]) -> list[Event]:
+        master = next((event for event in series if "RECURRENCE-ID" not in event), None)
+        if master is None or not ("RRULE" in master or "RDATE" in master):
+            # Occurrences of a series that the file lacks, which are shared alone, are events of their own.
+            found = (self._event(event, event) for event in series)
+            return [event for event in found if self._is_inside(event)]
+        calendar = icalendar.Calendar()
+        if self.zone:
+            calendar.add("X-WR-TIMEZONE", self.zone)
+        for event in series:
+            calendar.add_component(event)
+        start, end = (datetime.fromtimestamp(at, UTC) for at in (self.window.start, self.window.end))
+        # A day more on both sides: times without a zone are compared as if they were in UTC.
+        occurrences = recurring_ical_events.of(calendar).between(start - _DAY, end + _DAY)
+        # The library adds a DURATION to the clock's time; its hours are exact (RFC 5545, 3.3.6).
+        exact = "DURATION" in master
+        found = (self._event(each, master, series=True, exact=exact) for each in occurrences)
+        return [event for event in found if self._is_inside(event)]
+
+    def _is_inside(self, event: Event) -> bool:
+        if event.start >= self.window.end:
+            return False
+        return event.end > self.window.start or event.start == event.end >= self.window.start
+
+    def _event(
+        self, component: Component, master: Component, *, series: bool = False, exact: bool = False
+    ) -> Event:
+        start = _time_of(component, "DTSTART")
+        end = _end_of(component, start)
+        if exact and isinstance(start, datetime) and isinstance(end, datetime):
+            end = _after(start, end.replace(tzinfo=None) - start.replace(tzinfo=None))
+        addresses, status = self.window.addresses, str(component.get("STATUS", "")).upper()
+        attendees = _list(component.get("ATTENDEE"))
+        cancelled = status == "CANCELLED"
+        days = (start, max(end - _DAY, start)) if type(start) is date and type(end) is date else None
+        return Event(
+            uid=str(master.get("UID", ""))[:500],
+            title=_text(component, "SUMMARY", MOST_TITLE_CHARS),
+            start=self._instant(start),
+            end=self._instant(end),
+            first_day=days[0].isoformat() if days else "",
+            last_day=days[1].isoformat() if days else "",
+            zone=self._zone(component, master, start),
+            occurrence=self._occurrence(component) if series else "",
+            rule=_rule(master) if series else "",
+            place=_text(component, "LOCATION", MOST_PLACE_CHARS),
+            notes=_text(component, "DESCRIPTION", MOST_NOTES_CHARS),
+            busy=not (
+                cancelled or _is_free(component) or any(_declines(each, addresses) for each in attendees)
+            ),
+            cancelled=cancelled,
+            attended=bool(attendees),
+            file=self.number,
+        )
+
+    def _instant(self, time: datetime | date) -> float:
+        if not isinstance(time, datetime):
+            return datetime(time.year, time.month, time.day, tzinfo=zone_of(self.window.zone)).timestamp()
+        if time.tzinfo is None:
+            time = time.replace(tzinfo=zone_of(known_zone(self.zone) or self.window.zone))
+        return time.timestamp()
+
+    def _zone(self, component: Component, master: Component, start: datetime | date) -> str:
+        if not isinstance(start, datetime):
+            return ""
+        if start.tzinfo is None:
+            # A library that expands a series may drop the name of a zone that it does not know.
+            params = (each["DTSTART"].params for each in (component, master) if "DTSTART" in each)
+            named = next((str(each["TZID"]) for each in params if "TZID" in each), "")
+            if named:
+                self.found.unknown_zones.add(named[:80])
+            return known_zone(self.zone)
+        return str(getattr(start.tzinfo, "key", "") or "")
+
+    def _occurrence(self, component: Component) -> str:
+        original = _time_of(component, "RECURRENCE-ID" if "RECURRENCE-ID" in component else "DTSTART")
+        if not isinstance(original, datetime):
+            return original.isoformat()
+        return datetime.fromtimestamp(self._instant(original), UTC).isoformat()
+
+
+def _repair(event: Component) -> None:
+    """Repair what programs get wrong in an event, if it is clear what was meant."""
+    for name in _SINGLE:
+        if isinstance(event.get(name), list):
+            event[name] = event[name][0]
+    start = _time_of(event, "DTSTART")
+    if str(event["DTSTART"].params.get("VALUE", "")).upper() == "DATE" and isinstance(start, datetime):
+        start = start.date()
+        _set(event, "DTSTART", start)
+    if "DTEND" in event:
+        event.pop("DURATION", None)
+    for name in _END:
+        try:
+            value = None if name not in event else event[name].dt
+        except BrokenCalendarProperty:
+            del event[name]
+            continue
+        if isinstance(value, timedelta):
+            if value < timedelta(0) or (value.total_seconds() % 86_400 and not isinstance(start, datetime)):
+                del event[name]
+        elif value is not None:
+            _set_end(event, start, value)
+
+
+def _set_end(event: Component, start: datetime | date, end: datetime | date) -> None:
+    """Give the end of an event the type of its start; remove an end before the start."""
+    if not isinstance(start, datetime):
+        end = end.date() if isinstance(end, datetime) else end
+    elif not isinstance(end, datetime):
+        end = datetime(end.year, end.month, end.day, tzinfo=start.tzinfo)
+    elif (start.tzinfo is None) != (end.tzinfo is None):
+        end = end.replace(tzinfo=start.tzinfo)
+    del event["DTEND"]
+    if end > start:
+        event.add("DTEND", end)
+
+
+def _set(event: Component, name: str, value: datetime | date) -> None:
+    del event[name]
+    event.add(name, value)
+
+
+def _time_of(event: Component, name: str) -> datetime | date:
+    """Return the time of a property.
+
+    Raises:
+        ValueError: There is none, or it is not a time.
+    """
+    if name not in event:
+        raise ValueError(f"no {name}")
+    value = event[name].dt
+    if isinstance(value, datetime):
+        # Some programs write 24:00:60 or seconds of other clocks; libraries have rounded them already.
+        return value.replace(microsecond=0)
+    if isinstance(value, date):
+        return value
+    raise ValueError(f"{name} is not a time")
+
+
+def _end_of(event: Component, start: datetime | date) -> datetime | date:
+    """Return the end of an event: by RFC 5545, an event without one lasts the day, or no time."""
+    if "DTEND" in event:
+        end = _time_of(event, "DTEND")
+        return end if isinstance(start, datetime) or end > start else start + _DAY
+    if "DURATION" in event and isinstance(duration := event["DURATION"].dt, timedelta):
+        return _after(start, duration)
+    return start if isinstance(start, datetime) else start + _DAY
+
+
+def _after(start: datetime | date, length: timedelta) -> datetime | date:
+    """Return the end of an event with a duration: its days are those of the calendar, its hours are exact."""
+    rest = length % _DAY
+    end = start + (length - rest)
+    if not isinstance(end, datetime) or end.tzinfo is None:
+        return end + rest
+    return (end.astimezone(UTC) + rest).astimezone(end.tzinfo)
+
+
+def _list(value: object) -> list[Any]:
+    return [] if value is None else value if isinstance(value, list) else [value]
+
+
+def _text(event: Component, name: str, most: int) -> str:
+    try:
+        return str(event.get(name, "")).strip()[:most]
+    except BrokenCalendarProperty:
+        return ""
+
+
+def _rule(event: Component) -> str:
+    rules = [rule.to_ical().decode() for rule in _list(event.get("RRULE"))]
+    return "; ".join(rules)[:200] or "RDATE"
+
+
+def _is_free(event: Component) -> bool:
+    transparent = str(event.get("TRANSP", "")).upper() == "TRANSPARENT"
+    return transparent or str(event.get("X-MICROSOFT-CDO-BUSYSTATUS", "")).upper() in _FREE
+
+
+def _declines(attendee: Any, addresses: Sequence[str]) -> bool:
+    params: Mapping[str, object] = getattr(attendee, "params", {})
+    address = str(attendee).casefold().removeprefix("mailto:")
+    return address in addresses and str(params.get("PARTSTAT", "")).upper() == "DECLINED"
+
+
+def _why(error: Exception) -> str:
+    """Return why an event cannot be read, in a few words."""
+    return str(error).partition("\n")[0][:120] or type(error).__name__
