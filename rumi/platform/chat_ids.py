@@ -71,8 +71,8 @@ class ChannelPrefix:
     `numbers` is true, the names are numbers, so a person can name an owner by the number alone. Names of
     groups start with `groups`; if `groups` is empty, every chat of the channel may be a group. If `bots` is
     true, the channel may have several bots. For every bot except the first, the prefix is followed by the
-    bot's name and `-`, as in `tgwork-123`. If `people` is true, the names are those of `[people.NAME]`, and no
-    chat is a group. If `later` is true, people read and answer later: no question can wait during a turn.
+    bot's name and `-`, as in `tgwork-123`. If `people` is true, the names are those of `[people.NAME]`, and
+    no chat is a group. If `later` is true, people read and answer later: no question can wait during a turn.
     """
 
     text: str
@@ -136,7 +136,7 @@ class ChatIds:
         return chat.startswith(f"{prefix.of_bot(chat)}{prefix.groups}")
 
     def person_of(self, chat: str) -> str:
-        """Return the name of the person in `[people]` to whom a chat or an owner belongs; empty if unknown."""
+        """Return the name in `[people]` of a chat's or an owner's person; empty if it has none."""
         prefix = self._of_channel(chat)
         return self.owner_of(chat).removeprefix(prefix.text) if prefix is not None and prefix.people else ""
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 from markdown_it.common.utils import escapeHtml
 
 from rumi.channels.mail.words import answer_subject
-from rumi.channels.markdown import parser
 from rumi.services.mail.writing import Attached, Draft, Outgoing, Recipient, written
 from rumi.store.journal.mails import Envelope
 
@@ -47,7 +46,7 @@ def reply_mail(
 
 
 def html_of(text: str) -> str:
-    """Return Markdown as HTML that loads nothing: a picture is a link, so that opening a mail tells nobody."""
+    """Return Markdown as HTML that loads nothing: pictures are links, so opening a mail tells nobody."""
     return f"<!DOCTYPE html><html><body>{_renderer().render(text)}</body></html>"
 
 

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Final
 
 from rumi.channels.mail.bounces import bounce_in
+from rumi.channels.mail.html_text import text_of
 from rumi.channels.mail.senders import author_of, automatic, ids_in
 from rumi.channels.mail.signatures import Flaw, Keys, Mail, headers_of, proof_of
 from rumi.channels.mail.words import Words, own_subject, words_of
@@ -21,6 +22,7 @@ from rumi.platform.chat_ids import MAIL
 from rumi.platform.texts import mail as mail_texts
 from rumi.platform.texts.questions import yes_or_no
 from rumi.platform.threads import Offload
+from rumi.services.mail.errors import MailError
 from rumi.services.mail.messages import FoundMail
 from rumi.services.mail.reading import ReadMail, read_mail
 from rumi.store.journal.actor import AskJournal
@@ -103,16 +105,27 @@ class Intake:
         self._now = now
         self._figures = figures
 
-    async def take(self, found: FoundMail) -> bool:
-        """Take a mail. Return False if it cannot be decided now, and must be offered again.
+    async def take_all(self, mails: Sequence[FoundMail]) -> Sequence[FoundMail]:
+        """Take mails, oldest first. Return those that cannot be decided now.
 
         Raises:
             RumiError: The mailbox or the journal cannot be used now.
         """
+        return [found for found in mails if not await self._take(found)]
+
+    async def _take(self, found: FoundMail) -> bool:
+        """Take a mail. Return False if it cannot be decided now."""
         if not self._concerns(found):
             self._figures.counts["strangers"] += 1
             return True
-        raw = await self._fetch(found)
+        try:
+            raw = await self._fetch(found)
+        except MailError as error:
+            if error.kind not in ("gone", "too_large"):
+                raise
+            logger.warning("a mail was not read: %s", error.message)
+            self._figures.counts["damaged"] += 1
+            return True
         headers = await self._offload(partial(headers_of, raw))
         if headers is None:
             return self._refused("unreadable")
@@ -146,7 +159,7 @@ class Intake:
         return True
 
     def _concerns(self, found: FoundMail) -> bool:
-        """Return True if a mail may be one of a person, or a report about a mail; no other mail is fetched."""
+        """Return True if a mail may be a person's, or a report about a mail; others are not fetched."""
         sender = found.sender.lower()
         return any(one in sender for one in (*self._rules.people, "mailer-daemon", "postmaster", "<>"))
 
@@ -204,7 +217,7 @@ class Intake:
         return await self._accept(ReceivedMail(message, owner, (*ids, *marks), envelope), MOST_PER_HOUR)
 
     async def _answered(self, chat: str, mail: Effect, yes: bool) -> tuple[str, str | None]:
-        """Return the command that a yes or a no means for the mail that it answers, and the reply if it is late.
+        """Return the command that an answer to a mail means, and the reply if it is late.
 
         If the mail asked nothing that waits, there is neither: then the answer is words as others.
         """
@@ -236,12 +249,10 @@ def content_of(read: ReadMail, found: FoundMail, *, in_thread: bool) -> Content:
 
     `in_thread` means that the mail answers one of the channel's.
     """
-    from rumi.web.readers.pages.html import to_markdown
-
-    text = to_markdown(read.html, "", whole=True).text if read.prefers_html else read.text
+    text = text_of(read.html) if read.prefers_html else read.text
     words = words_of(text)
     subject = own_subject(read.subject, answers=bool(read.references))
-    if not subject and not in_thread and not words.rest:
+    if (read.references or (read.subject and not subject)) and not in_thread and not words.rest:
         # An answer to somebody else, or a mail that is handed on, without a mark where its text begins.
         words = Words("", words.own)
     own = words.own

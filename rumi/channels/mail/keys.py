@@ -33,8 +33,9 @@ class DnsKeys:
         Raises:
             KeyUnknown: There was no answer.
         """
-        from dns.asyncresolver import NXDOMAIN, NoAnswer, NoNameservers, Resolver
+        from dns.asyncresolver import Resolver
         from dns.exception import DNSException
+        from dns.resolver import NXDOMAIN, NoAnswer
 
         try:
             if self._resolver is None:
@@ -46,7 +47,7 @@ class DnsKeys:
                 answer = await self._resolver.resolve(f"{name}.", "TXT", lifetime=LOOKUP_S, search=False)
         except (NXDOMAIN, NoAnswer):
             return None
-        except (DNSException, NoNameservers, trio.TooSlowError, OSError) as error:
+        except (DNSException, trio.TooSlowError, OSError) as error:
             raise KeyUnknown(
                 "The key {name} of a mail's signature could not be looked up: {error}.",
                 "Check the network. I try it again.",

@@ -354,9 +354,7 @@ class MailSender(Actor[SenderMessage]):
                         error=error.message,
                     )
                 ) from None
-            raise Refused(
-                RumiError("The file could not be sent: {error}", error=error.message)
-            ) from None
+            raise Refused(RumiError("The file could not be sent: {error}", error=error.message)) from None
 
     @answers(TakeChats)
     async def take_chats(self, message: TakeChats) -> None:
@@ -373,7 +371,7 @@ class MailSender(Actor[SenderMessage]):
             return [chat for chat in self._driving if partition_of(chat) in message.partitions]
 
         with trio.move_on_after(message.patience_s):
-            while set(theirs()) - self._resting:
+            while set(theirs()) - self._resting:  # noqa: ASYNC110
                 await trio.sleep(LOOK_S)
         for chat in theirs():
             self._driving[chat].cancel()

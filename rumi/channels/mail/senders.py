@@ -13,7 +13,7 @@ Automatic: TypeAlias = Literal["", "own", "bounce", "list", "automatic"]
 _MOST_FROM_CHARS: Final = 1000
 _ADDRESS: Final = r"[^\s<>()\[\],;:\\\"@]{1,64}@[A-Za-z0-9.-]{1,253}"
 _FROM: Final = re.compile(rf'(?:"(?:[^"\\]|\\.)*"|[^"<>,;:@()\\])*<({_ADDRESS})>|({_ADDRESS})')
-# RFC 5322 allows each of these once. A second one could be what a program shows, and the first what is signed.
+# RFC 5322 allows each of these once. A program could show the second, and the first is signed.
 ONCE: Final = (
     *("from", "subject", "message-id", "date", "to", "cc", "sender", "reply-to", "in-reply-to", "references"),
     *("content-type", "content-transfer-encoding", "mime-version", "auto-submitted"),

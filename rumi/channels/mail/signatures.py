@@ -1,8 +1,8 @@
 """Proof of a mail's sender: a DKIM signature (RFC 6376) of the domain of its From address.
 
 Only what is signed counts. So a signature must cover the whole text and the headers that a person reads, and
-it must be new: whoever holds a mail can send it again, also to others. docs/decisions/0147-mail-as-a-channel.md
-says what a signature does not prove.
+it must be new: whoever holds a mail can send it again, also to others. What a signature does not prove is in
+docs/decisions/0147-mail-as-a-channel.md.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dkim import DKIM
 
 FRESH_S: Final = 7 * 86_400.0
-"""Maximum time between a signature and the mail's arrival, in seconds. Servers try for five days to deliver."""
+"""Maximum time between a signature and the mail's arrival, in seconds. Servers try for five days."""
 
 OLDEST_S: Final = 21 * 86_400.0
 """Maximum age of a signature, in seconds: less than the time for which received mails are remembered."""
@@ -52,7 +52,7 @@ Keys: TypeAlias = Callable[[str], Awaitable[bytes | None]]
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """The result of a check: `marks` identify the signatures of a proved mail, otherwise `flaw` says why not."""
+    """The result of a check: `marks` identify a proved mail's signatures; otherwise, `flaw` says why."""
 
     flaw: Flaw | None = None
     marks: tuple[str, ...] = ()
@@ -91,10 +91,10 @@ async def proof_of(
         return Proof("unaligned")
     ours = ours[:MOST_SIGNATURES]
     marks = tuple(dict.fromkeys(_mark(tags) for _, tags in ours))
-    flaw: Flaw = "invalid"
+    flaw: Flaw | None = None
     for index, tags in ours:
-        flaw = _flaw_of(tags, mail, now) or await _verified(mail.raw, index, tags, keys, offload) or "valid"
-        if flaw == "valid":
+        flaw = _flaw_of(tags, mail, now) or await _verified(mail.raw, index, tags, keys, offload)
+        if flaw is None:
             return Proof(marks=marks)
     return Proof(flaw)
 
@@ -105,7 +105,12 @@ def headers_of(raw: bytes) -> Headers | None:
 
     head = raw[: raw.find(b"\r\n\r\n") + 4] if b"\r\n\r\n" in raw else raw
     # Programs disagree about such lines: one would read another text than the one that is checked.
-    if b"\0" in head or b"\nFrom " in head or b"\n" in head.replace(b"\r\n", b"") or b"\r" in head.replace(b"\r\n", b""):
+    if (
+        b"\0" in head
+        or b"\nFrom " in head
+        or b"\n" in head.replace(b"\r\n", b"")
+        or b"\r" in head.replace(b"\r\n", b"")
+    ):
         return None
     try:
         found, _ = dkim.rfc822_parse(head)

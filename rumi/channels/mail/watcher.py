@@ -1,13 +1,13 @@
 """The watcher of a mailbox: looks for new mails, hands them on in order, and then stores how far it is.
 
-Each look is a connection of its own. A mail that was handed on before its position was stored comes again; its
-taker knows it by its marks.
+Each look is a connection of its own. A mail that was handed on before its position was stored comes again;
+its taker knows it by its marks.
 """
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta
 from random import Random
 from typing import Final, Protocol, TypeAlias
 
@@ -38,7 +38,7 @@ RENUMBERED_DAYS: Final = 3
 """If a server numbers a folder anew, the mails of so many days are offered again."""
 
 Take: TypeAlias = Callable[[Sequence[FoundMail]], Awaitable[Sequence[FoundMail]]]
-"""Takes new mails of a folder, oldest first. Returns those that cannot be decided now, which are offered again.
+"""Takes new mails of a folder, oldest first. Returns those that cannot be decided now: they come again.
 
 Raises a RumiError if nothing can be taken now.
 """
@@ -65,7 +65,7 @@ class StopWatching(Request[None]):
 
 @dataclass(slots=True)
 class WatchMemory:
-    """What outlives restarts of a watcher: if it has ended, how often it found mails, and what is in its way."""
+    """What outlives restarts of a watcher: if it has ended, what it found, and what is in its way."""
 
     ended: bool = False
     found: int = 0
@@ -93,13 +93,15 @@ class Watcher(Actor[StopWatching]):
         ask: AskJournal,
         *,
         serves: Callable[[], bool] = lambda: True,
+        figures: Callable[[], Mapping[str, object]] = dict,
         random: Random | None = None,
-        today: Callable[[], date] = lambda: datetime.now(timezone.utc).date(),
+        today: Callable[[], date] = lambda: datetime.now(UTC).date(),
     ) -> None:
         self._watched = watched
         self._memory = watched.memory
         self._ask = ask
         self._serves = serves
+        self._figures = figures
         self._random = random or Random()
         self._today = today
         self._looking = trio.CancelScope()
@@ -128,7 +130,7 @@ class Watcher(Actor[StopWatching]):
             "deferred": deferred,
             "trouble": self._memory.trouble or None,
         }
-        return figures | ({"unready": unready} if unready else {})
+        return {**figures, **self._figures(), **({"unready": unready} if unready else {})}
 
     @answers(StopWatching)
     async def stop_watching(self, message: StopWatching) -> None:

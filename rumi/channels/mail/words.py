@@ -12,32 +12,29 @@ _MOST_LINE: Final = 400
 # "On Monday, Ana wrote:" in the languages of common programs. It stands above a quotation.
 _WROTE: Final = re.compile(
     r"(?:on|am|le|el|il|em|op|den|w dniu|dne|på|kl\.)\b.{4,300}"
-    r"(?:wrote|schrieb|a écrit|escribió|escribi[oó]|ha scritto|escreveu|schreef|skrev|napisał\(a\)|napsal\(a\))"
+    r"(?:wrote|schrieb|a écrit|escribi[oó]|ha scritto|escreveu|schreef|skrev|napisał\(a\)|napsal\(a\))"
     r".{0,80}:",
     re.IGNORECASE,
 )
 _HANDED_ON: Final = re.compile(
-    r"-{2,}\s*(?:forwarded message|original message|mensaje (?:original|reenviado)|mensagem (?:original|encaminhada)"
-    r"|ursprüngliche nachricht|weitergeleitete nachricht|message d'origine|message transféré|messaggio originale)"
-    r"\s*-{2,}|begin forwarded message:|inicio del mensaje reenviado:|início da mensagem reencaminhada:|_{20,}",
+    r"-{2,}\s*(?:forwarded message|original message|mensaje (?:original|reenviado)|mensagem original"
+    r"|mensagem encaminhada|ursprüngliche nachricht|weitergeleitete nachricht|message d'origine"
+    r"|message transféré|messaggio originale)\s*-{2,}"
+    r"|begin forwarded message:|inicio del mensaje reenviado:|início da mensagem reencaminhada:|_{20,}",
     re.IGNORECASE,
 )
-_HEADER: Final = re.compile(
-    r"\*{0,2}(?:from|von|de|da|van|från)\*{0,2}:\*{0,2} .{1,300}", re.IGNORECASE
-)
+_HEADER: Final = re.compile(r"\*{0,2}(?:from|von|de|da|van|från)\*{0,2}:\*{0,2} .{1,300}", re.IGNORECASE)
 _NEXT_HEADER: Final = re.compile(
-    r"\*{0,2}(?:sent|date|to|subject|gesendet|datum|an|betreff|envoyé|à|objet|enviado(?: el)?|fecha|para|asunto"
-    r"|data|assunto|inviato|oggetto)\*{0,2}:\*{0,2} ?.{0,300}",
+    r"\*{0,2}(?:sent|date|to|subject|gesendet|datum|an|betreff|envoyé|à|objet|enviado(?: el)?|fecha|para"
+    r"|asunto|data|assunto|inviato|oggetto)\*{0,2}:\*{0,2} ?.{0,300}",
     re.IGNORECASE,
 )
 _PHONE: Final = re.compile(
-    r"(?:sent from my \w.{0,40}|enviado desde mi \w.{0,40}|enviado do meu \w.{0,40}|von meinem .{1,40} gesendet"
-    r"|get outlook for .{1,20})",
+    r"(?:sent from my \w.{0,40}|enviado desde mi \w.{0,40}|enviado do meu \w.{0,40}"
+    r"|von meinem .{1,40} gesendet|get outlook for .{1,20})",
     re.IGNORECASE,
 )
-_OF_OTHERS: Final = re.compile(
-    r"\s*(?:re|fwd?|aw|wg|rv|enc|res|tr|sv|vs)\s*(?:\[\d+\])?\s*:", re.IGNORECASE
-)
+_OF_OTHERS: Final = re.compile(r"\s*(?:re|fwd?|aw|wg|rv|enc|res|tr|sv|vs)\s*(?:\[\d+\])?\s*:", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ OWNER: Final = Principal(LOCAL, ADMIN)
 
 @dataclass(frozen=True, slots=True)
 class People:
-    """All people, found by their ids or names in channels. If no channel has `ids`, all chats are the owner's.
+    """All people, found by their ids or names in channels. Without `ids`, all chats are the owner's.
 
     Rights are looked up when they are needed, so that the current rights also apply to messages stored
     earlier.

@@ -92,7 +92,7 @@ def check_services(settings: Settings) -> None:
         if member.mail and ("_" in name or len(name) > MOST_NAME_CHARS):
             raise ConfigError(
                 "The name people.{name} can't be used with mail.",
-                "Choose one of at most {most} letters, digits and -: it becomes a part of the names of chats.",
+                "Choose one of at most {most} letters, digits and -: names of chats begin with it.",
                 name=name,
                 most=MOST_NAME_CHARS,
             )
@@ -123,7 +123,7 @@ def _check_mail_triggers(settings: Settings) -> None:
         owner = owner_in(settings, trigger.chat)
         if owner not in (mailbox.people or (RESERVED,)):
             raise ConfigError(
-                "triggers.{name} would show mails of mail.{mailbox} in the chat {chat}, which is not its owner's.",
+                "triggers.{name} would show mails of mail.{mailbox} in {chat}, a chat of somebody else.",
                 "Name a chat of the person in mail.{mailbox}.people.",
                 name=name,
                 mailbox=trigger.mail,
@@ -132,7 +132,7 @@ def _check_mail_triggers(settings: Settings) -> None:
 
 
 def owner_in(settings: Settings, chat: str) -> str:
-    """Return the name of the person to whom a chat belongs, `RESERVED` for the owner; empty if it is nobody's.
+    """Return the name of the person to whom a chat belongs: `RESERVED` for the owner, empty for nobody.
 
     A group is nobody's.
     """

@@ -333,7 +333,9 @@ def _check_domain(domain: str) -> None:
 
 def _check_pattern(pattern: str) -> None:
     if not pattern.strip() or len(pattern) > _MOST_PATTERN_CHARS or "\n" in pattern:
-        raise ValueError(f"a text of at most {_MOST_PATTERN_CHARS} characters, in which * stands for any text")
+        raise ValueError(
+            f"a text of at most {_MOST_PATTERN_CHARS} characters, in which * stands for any text"
+        )
 
 
 def _bytes_as_text(value: Any) -> Any:
@@ -978,8 +980,8 @@ class MailSection(Section):
     are folders, which are found if they are empty; without `save_sent`, the server itself keeps what was
     sent. New mails are looked for every `poll_s` seconds where a trigger or the channel needs them. With
     `channel = true` it is Rumi's own mailbox: mails of people in `[people]` are messages to Rumi, and the
-    answers are mails. Such a mail needs a DKIM signature of the domain of its sender's address, or of a domain
-    in `signed_by` above that domain.
+    answers are mails. Such a mail needs a DKIM signature of the domain of its sender's address, or of a
+    domain in `signed_by` above that domain.
     """
 
     address: Annotated[str, _checked(_check_mail_address)]
@@ -1026,9 +1028,9 @@ class TriggerSection(Section):
     in a header (`plain`). Without a `secret`, only `rumi schedule trigger NAME` hands events in. More than
     `most_per_hour` events in an hour are refused.
 
-    With `mail`, the name of a mailbox, each new mail in its folder `mail_folder` is an event too. `mail_from`,
-    `mail_to` and `mail_subject` choose among the mails: each is a part of the field, in which `*` stands for
-    any text.
+    With `mail`, the name of a mailbox, each new mail in its folder `mail_folder` is an event too.
+    `mail_from`, `mail_to` and `mail_subject` choose among the mails: each is a part of the field, in which
+    `*` stands for any text.
     """
 
     chat: Annotated[str, _checked(_check_chat)] = DEFAULT_CHAT

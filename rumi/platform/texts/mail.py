@@ -8,13 +8,13 @@ def unknown_outcome(language: Language, count: int) -> str:
     if count == 1:
         return gettext(
             language,
-            "⚠️ I don't know if my mail before this one has reached you: the connection broke while I sent it. "
-            "I have not sent it again.",
+            "⚠️ I don't know if my mail before this one has reached you: the connection broke while I sent "
+            "it. I have not sent it again.",
         )
     return gettext(
         language,
-        "⚠️ I don't know if my {count} mails before this one have reached you: the connection broke while I sent "
-        "them. I have not sent them again.",
+        "⚠️ I don't know if my {count} mails before this one have reached you: the connection broke while I "
+        "sent them. I have not sent them again.",
         count=count,
     )
 
@@ -23,8 +23,8 @@ def how_to_answer(language: Language) -> str:
     """Say below a reply with questions how a mail answers them."""
     return gettext(
         language,
-        "To answer all of it, reply to this mail, with yes or no alone on the first line. It counts for this mail "
-        "only, once, and for {days} days.",
+        "To answer all of it, reply to this mail, with yes or no alone on the first line. It counts for this "
+        "mail only, once, and for {days} days.",
         days=ANSWER_DAYS,
     )
 

@@ -65,7 +65,7 @@ class Outgoing:
 class Draft:
     """What a mail says, before it is written. `in_reply_to` and `references` are Message-IDs.
 
-    `headers` are further headers, such as `Auto-Submitted`.
+    `headers` are further headers, such as `Auto-Submitted`. `html` is the same text in HTML, empty for none.
     """
 
     sender: Recipient
@@ -78,6 +78,7 @@ class Draft:
     in_reply_to: str = ""
     references: tuple[str, ...] = ()
     headers: tuple[tuple[str, str], ...] = ()
+    html: str = ""
 
 
 def recipient_of(text: str) -> Recipient:
@@ -143,6 +144,8 @@ def written(draft: Draft, key: str, at: float, *, keep_bcc: bool = False) -> Out
         mail[header] = value
     text = re.sub("\r\n?", "\n", draft.text).encode("utf-8", "replace").decode()
     mail.set_content(text, charset="utf-8", cte=_encoding_for(text))
+    if draft.html:
+        mail.add_alternative(draft.html, subtype="html", charset="utf-8", cte="quoted-printable")
     for file in draft.attached:
         known = file.media_type if _TYPE.fullmatch(file.media_type) else "application/octet-stream"
         main, _, sub = known.partition("/")

@@ -70,9 +70,7 @@ def _of_mail(transaction: Transaction, mail: ReceivedMail) -> Iterable[str]:
 
 
 @step(_of_mail)
-def accept_mail(
-    transaction: Transaction, mail: ReceivedMail, most_per_hour: int
-) -> Taken | NotStored:
+def accept_mail(transaction: Transaction, mail: ReceivedMail, most_per_hour: int) -> Taken | NotStored:
     """Store a mail as a message, with its marks and its envelope: all or nothing.
 
     A mail with a known mark is not stored again. If the owner sent `most_per_hour` mails in the last hour,
@@ -111,7 +109,7 @@ def accept_mail(
 
 @step(reads=True)
 def envelope_of(transaction: Transaction, chat: str, messages: tuple[int, ...] = ()) -> Envelope | None:
-    """Return the envelope of the first of these messages that is a mail; otherwise of the chat's last mail."""
+    """Return the envelope of the first of these messages that is a mail, or else of the chat's last one."""
     rows = transaction.db.execute(
         "SELECT turn, what FROM effects WHERE chat = ? AND kind = ? ORDER BY id DESC", (chat, RECEIVED)
     ).fetchall()
@@ -154,7 +152,8 @@ def mails_named(transaction: Transaction, message_ids: tuple[str, ...]) -> tuple
         return ()
     places = ", ".join("?" * len(asked))
     rows = transaction.db.execute(
-        f"SELECT turn, key, kind, what, state, chat, created FROM effects WHERE kind = ? AND key IN ({places})",
+        "SELECT turn, key, kind, what, state, chat, created FROM effects"
+        f" WHERE kind = ? AND key IN ({places})",
         (REPLY, *asked),
     )
     return tuple(Effect(*row) for row in rows)

@@ -1,0 +1,190 @@
+"""The mail channel with a real Dovecot and a real Postfix, and with real signatures."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from email import message_from_bytes, policy
+from email.message import EmailMessage
+from pathlib import Path
+
+import pytest
+import trio
+
+from rumi.app.app import App, open_app
+from rumi.app.shutdown import wind_down
+from rumi.channels.mail.channel import MailChannel
+from rumi.platform.config.cascade import load_settings
+from rumi.platform.home import Home
+from tests.channels.mail.letters import ANA, RUMI, keys, letter, signed
+from tests.fakes.containers import FakeEngine
+from tests.mail_servers import PASSWORD, MailServers, missing
+
+WITHIN_S = 20
+
+pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[MailServers]:
+    running = MailServers()
+    try:
+        yield running
+    finally:
+        running.stop()
+
+
+@dataclass
+class Running:
+    app: App
+    channel: MailChannel
+    servers: MailServers
+    engine: FakeEngine
+
+    def put(self, raw: bytes) -> bytes:
+        """Deliver a mail into Rumi's mailbox."""
+        self.servers.put("bob", raw)
+        return raw
+
+    async def answers(self, count: int) -> list[EmailMessage]:
+        """Wait until Ana has so many mails of Rumi, and return them, oldest first."""
+        with trio.fail_after(WITHIN_S):
+            while len(found := self.received()) < count:  # noqa: ASYNC110  # a server tells nobody
+                await trio.sleep(0.02)
+        return found
+
+    def received(self) -> list[EmailMessage]:
+        found = [_parsed(path.read_bytes()) for path in self.servers.stored("ana")]
+        found = [mail for mail in found if mail["X-Rumi"] and ".Sent" not in str(mail)]
+        return sorted(found, key=lambda mail: str(mail["Received"] or ""))
+
+    async def judged(self, what: str, count: int = 1) -> None:
+        """Wait until so many mails had an outcome."""
+        with trio.fail_after(WITHIN_S):
+            while self.channel.figures().get(what, 0) != count:  # noqa: ASYNC110
+                await trio.sleep(0.01)
+
+
+def _parsed(raw: bytes) -> EmailMessage:
+    mail = message_from_bytes(raw, policy=policy.default)
+    assert isinstance(mail, EmailMessage)
+    return mail
+
+
+def text(mail: EmailMessage) -> str:
+    part = mail.get_body(("plain",))
+    assert part is not None
+    return str(part.get_content())
+
+
+@asynccontextmanager
+async def running(path: Path, servers: MailServers, role: str = "member") -> AsyncIterator[Running]:
+    home = Home(path / "home").make()
+    (home.root / "config.toml").write_text(
+        f'[model]\ndefault = "offline"\n[people.ana]\nmail = ["{ANA}"]\nrole = "{role}"\n[mail.rumi]\n'
+        f'address = "{RUMI}"\nchannel = true\nuser = "bob"\nimap = "127.0.0.1:{servers.imap}"\n'
+        f'smtp = "127.0.0.1:{servers.smtp}"\npassword = "$MAIL_PASSWORD"\n'
+    )
+    loaded = load_settings(home.root, {"MAIL_PASSWORD": PASSWORD}, {"language": "en"})
+    engine, channel = FakeEngine(), MailChannel(keys=keys, poll_s=0.05)
+    async with open_app(home, loaded, engine, channels=(channel,)) as app:
+        try:
+            with trio.fail_after(WITHIN_S):
+                while not channel.looked:
+                    await trio.sleep(0.01)
+            yield Running(app, channel, servers, engine)
+        finally:
+            await wind_down((channel,), app.inbox.chats, app.services.fact_extraction)
+
+
+@pytest.fixture(autouse=True)
+def _empty(servers: MailServers) -> None:
+    for user in ("ana", "bob"):
+        for path in servers.stored(user):
+            path.unlink()
+
+
+async def test_a_signed_mail_is_answered_in_its_thread(tmp_path: Path, servers: MailServers) -> None:
+    async with running(tmp_path, servers) as rumi:
+        asked = _parsed(rumi.put(signed(letter("run echo hi", subject=""))))
+        (answer,) = await rumi.answers(1)
+        assert text(answer).startswith("Done.")
+        assert answer["In-Reply-To"] == asked["Message-ID"]
+        assert answer["Auto-Submitted"] == "auto-replied"
+        assert answer["To"] == ANA
+
+
+async def test_an_answer_in_the_thread_goes_on_in_its_chat(tmp_path: Path, servers: MailServers) -> None:
+    async with running(tmp_path, servers) as rumi:
+        rumi.put(signed(letter("run date", subject="")))
+        (first,) = await rumi.answers(1)
+        quoted = "".join(f"> {line}\n" for line in text(first).splitlines())
+        again = f"run pwd\n\nOn Monday, Rumi <{RUMI}> wrote:\n{quoted}"
+        rumi.put(signed(letter(again, subject="Re: Rumi", answers=first["Message-ID"])))
+        await rumi.answers(2)
+        assert [command for _, command in rumi.engine.commands] == ["date", "pwd"]
+        assert len({chat for chat, _ in rumi.engine.commands}) == 1
+        rumi.put(signed(letter("run whoami", subject="")))
+        await rumi.answers(3)
+        assert len({chat for chat, _ in rumi.engine.commands}) == 2
+
+
+async def test_mails_without_proof_are_data_and_get_no_answer(tmp_path: Path, servers: MailServers) -> None:
+    async with running(tmp_path, servers) as rumi:
+        rumi.put(letter("run ls", sender="eve@elsewhere.test"))
+        rumi.put(letter("run ls"))
+        rumi.put(signed(letter("run ls tampered")).replace(b"tampered", b"tampered!"))
+        rumi.put(signed(letter("run ls"), domain="elsewhere.test"))
+        rumi.put(signed(letter("run ls", headers=[("Auto-Submitted", "auto-replied")])))
+        rumi.put(signed(letter("run date", subject="")))
+        (answer,) = await rumi.answers(1)
+        await rumi.judged("unproved", 3)
+        await rumi.judged("strangers", 1)
+        await rumi.judged("automatic", 1)
+        assert rumi.channel.figures()["flaws"] == {"unsigned": 1, "invalid": 1, "unaligned": 1}
+        assert [command for _, command in rumi.engine.commands] == ["date"]
+    assert len(rumi.received()) == 1
+
+
+async def test_a_mail_that_is_sent_again_is_not_done_twice(tmp_path: Path, servers: MailServers) -> None:
+    async with running(tmp_path, servers) as rumi:
+        raw = rumi.put(signed(letter("run date", subject="")))
+        await rumi.answers(1)
+        rumi.put(raw)
+        other = raw.replace(_parsed(raw)["Message-ID"].encode(), b"<another@example.test>")
+        rumi.put(other)  # its signature is invalid: it covers the id
+        unbound = signed(letter("run pwd", subject=""), cover=(b"from", b"subject", b"date"))
+        rumi.put(unbound)
+        await rumi.answers(2)
+        rumi.put(unbound.replace(_parsed(unbound)["Message-ID"].encode(), b"<another@example.test>"))
+        await rumi.judged("repeated", 2)
+        await rumi.judged("unproved", 1)
+    # The next process knows them too.
+    async with running(tmp_path, servers) as rumi:
+        rumi.put(raw)
+        await rumi.judged("repeated")
+        assert rumi.engine.commands == []
+    assert len(rumi.received()) == 2
+
+
+async def test_a_file_comes_in_and_goes_out(tmp_path: Path, servers: MailServers) -> None:
+    async with running(tmp_path, servers) as rumi:
+        rumi.put(signed(letter("", subject="", files=[("list.txt", b"milk\n")])))
+        (answer,) = await rumi.answers(1)
+        workspace = next((tmp_path / "home").rglob("mail-ana_*/list.txt"))
+        assert workspace.read_bytes() == b"milk\n"
+        chat = workspace.parent.name
+        (tool,) = rumi.channel.tools_for(chat)
+        result = await tool.call({"path": "list.txt"})
+        assert result.ok, result.content
+        _, sent = await rumi.answers(2)
+        (file,) = sent.iter_attachments()
+        assert file.get_payload(decode=True).replace(b"\r\n", b"\n") == b"milk\n"
+        assert file.get_filename() == "list.txt"
+
+
+async def test_a_member_can_stop_and_a_stranger_name_cannot(tmp_path: Path, servers: MailServers) -> None:
+    async with running(tmp_path, servers) as rumi:
+        rumi.put(signed(letter("/whoami\n\nAna\nDirector of Everything", subject="")))
+        (answer,) = await rumi.answers(1)
+        assert "ana" in text(answer)
+        assert "member" in text(answer)
