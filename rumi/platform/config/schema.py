@@ -966,7 +966,7 @@ class MailSection(Section):
     are folders, which are found if they are empty; without `save_sent`, the server itself keeps what was
     sent. New mails are looked for every `poll_s` seconds where a trigger or the channel needs them. With
     `channel = true` it is Rumi's own mailbox: mails of people in `[people]` are messages to Rumi, and the
-    answers are mails.
+    answers are mails. At most `most_per_day` mails are sent within 24 hours.
     """
 
     address: Annotated[str, _checked(_check_mail_address)]
@@ -983,6 +983,7 @@ class MailSection(Section):
     poll_s: Annotated[float, Field(ge=10, le=86_400)] = 60
     timeout_s: Annotated[float, Field(ge=1, le=600)] = 30
     max_mb: Annotated[int, Field(ge=1, le=1000)] = 25
+    most_per_day: Annotated[int, Field(ge=0, le=10_000)] = 50
 
     @property
     def login(self) -> str:
