@@ -5,11 +5,13 @@ from dataclasses import dataclass
 
 from rumi.agent.tool import Tool
 from rumi.app.parts.inputs import TreeInputs
+from rumi.app.parts.mail import MailPart
 from rumi.app.parts.store import StorePart
 from rumi.chats.context import ChatView
 from rumi.chats.people.people import People
 from rumi.platform.chat_ids import LOCAL
 from rumi.platform.config.groups import keys_of
+from rumi.web.files_from_web import FilesFromWeb
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,9 +20,19 @@ class ServicesPart:
 
     inputs: TreeInputs
     people: People
+    mail: MailPart | None = None
 
     def tools_for(self, view: ChatView) -> tuple[Tool, ...]:
         """Return the tools of a chat that reach services: only those whose accounts belong to the chat."""
+        return self._mail_tools(view)
+
+    def _mail_tools(self, view: ChatView) -> tuple[Tool, ...]:
+        """Return the tools of the mailbox of a chat's person. In a group, nobody's mailbox is reached."""
+        if self.mail is None or self.inputs.ids.may_be_group(view.chat):
+            return ()
+        for name, section in self.inputs.loaded.settings.mail.items():
+            if not section.channel and self.belongs_to(view.chat, section.people):
+                return self.mail.tools(name, view)
         return ()
 
     def belongs_to(self, chat: str, people: Sequence[str], groups: Sequence[str] = ()) -> bool:
@@ -37,6 +49,7 @@ class ServicesPart:
         return person in (people or (() if groups else (LOCAL,)))
 
 
-def add_services(inputs: TreeInputs, store: StorePart, people: People) -> ServicesPart:
+def add_services(inputs: TreeInputs, store: StorePart, people: People, files: FilesFromWeb) -> ServicesPart:
     """Add the services that are configured."""
-    return ServicesPart(inputs, people)
+    mail = MailPart(inputs, store, files) if inputs.loaded.settings.mail else None
+    return ServicesPart(inputs, people, mail)

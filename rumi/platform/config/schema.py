@@ -981,7 +981,7 @@ class MailSection(Section):
     sent. New mails are looked for every `poll_s` seconds where a trigger or the channel needs them. With
     `channel = true` it is Rumi's own mailbox: mails of people in `[people]` are messages to Rumi, and the
     answers are mails. Such a mail needs a DKIM signature of the domain of its sender's address, or of a
-    domain in `signed_by` above that domain.
+    domain in `signed_by` above that domain. At most `most_per_day` mails are sent within 24 hours.
     """
 
     address: Annotated[str, _checked(_check_mail_address)]
@@ -999,6 +999,7 @@ class MailSection(Section):
     poll_s: Annotated[float, Field(ge=10, le=86_400)] = 60
     timeout_s: Annotated[float, Field(ge=1, le=600)] = 30
     max_mb: Annotated[int, Field(ge=1, le=1000)] = 25
+    most_per_day: Annotated[int, Field(ge=0, le=10_000)] = 50
 
     @property
     def login(self) -> str:

@@ -4,8 +4,9 @@ Each call opens a connection of its own and closes it, so an idle mailbox costs 
 drop a connection that waits. What only reads is tried once more if its connection breaks.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Final, TypeVar
 
@@ -16,12 +17,12 @@ from rumi.platform.http import Tls
 from rumi.platform.threads import Offload, Threads
 from rumi.services.mail.connection import Connect, Line, open_line, timed_out
 from rumi.services.mail.errors import MailError
-from rumi.services.mail.folders import Folder, folder_for, folder_named
+from rumi.services.mail.folders import Folder, Use, folder_for, folder_named
 from rumi.services.mail.found import mails_from
 from rumi.services.mail.imap import ImapSession
 from rumi.services.mail.messages import FoundMail, Health, MailQuery, SearchResult, Sent
 from rumi.services.mail.searching import no_folder, search_in
-from rumi.services.mail.smtp import SmtpSession
+from rumi.services.mail.smtp import SmtpSession, unknown_outcome
 from rumi.services.mail.writing import Outgoing
 from rumi.store.journal.mail_positions import MailPosition
 
@@ -65,6 +66,8 @@ class Mailbox:
         self._tls = tls or Tls()
         self._offload = offload or Threads(_AT_ONCE)
         self._connect = connect
+        self.last_used = 0.0
+        self.last_error = ""
 
     async def search(self, query: MailQuery) -> SearchResult:
         """Return the newest mails that match, newest first."""
@@ -101,7 +104,13 @@ class Mailbox:
 
     async def has_sent(self, message_id: str) -> bool | None:
         """Return True if the folder of sent mails has a mail with this Message-ID; None without a folder."""
-        return await self._reading(partial(_has_sent, named=self.section.sent, message_id=message_id))
+        named = self.section.sent
+        return await self._reading(partial(_has, use="sent", named=named, message_id=message_id))
+
+    async def has_draft(self, message_id: str) -> bool | None:
+        """Return True if the folder of drafts has a mail with this Message-ID; None without a folder."""
+        named = self.section.drafts
+        return await self._reading(partial(_has, use="drafts", named=named, message_id=message_id))
 
     async def send(self, mail: Outgoing, *, hand_over: HandOver, settle: Settle | None = None) -> Sent:
         """Send a mail. `hand_over` is awaited before the line that ends its text; if it fails, nothing is
@@ -120,29 +129,31 @@ class Mailbox:
                 "Set mail.{name}.smtp.",
                 name=self.name,
             )
-        line, smtp = await self._open_smtp(self.section.smtp)
-        try:
-            await self._bounded(line, partial(smtp.begin, mail))
-            await hand_over()
-            ended = await _answer(partial(self._bounded, line, smtp.end), settle)
-            with suppress(MailError), trio.move_on_after(_CLOSE_S):
-                await line.run(self._offload, smtp.quit)
-        finally:
-            line.close()
-        if isinstance(ended, MailError):
-            raise ended
-        return ended
+        with self._used():
+            line, smtp = await self._open_smtp(self.section.smtp)
+            try:
+                await self._bounded(line, partial(smtp.begin, mail))
+                await hand_over()
+                ended = await _answer(partial(self._bounded, line, smtp.end), settle)
+                with suppress(MailError), trio.move_on_after(_CLOSE_S):
+                    await line.run(self._offload, smtp.quit)
+            finally:
+                line.close()
+            if isinstance(ended, MailError):
+                raise ended
+            return ended
 
     async def check(self) -> Health:
         """Log in at both servers, and list the folders. Nothing is read or sent."""
         folders = await self.folders()
         if self.section.smtp is None:
             return Health(folders, sends=False)
-        line, smtp = await self._open_smtp(self.section.smtp)
-        try:
-            await self._bounded(line, smtp.check)
-        finally:
-            line.close()
+        with self._used():
+            line, smtp = await self._open_smtp(self.section.smtp)
+            try:
+                await self._bounded(line, smtp.check)
+            finally:
+                line.close()
         return Health(folders, sends=True)
 
     async def _reading(self, work: Callable[[ImapSession], T]) -> T:
@@ -155,22 +166,23 @@ class Mailbox:
         return await self._with_imap(work)
 
     async def _with_imap(self, work: Callable[[ImapSession], T]) -> T:
-        line = await open_line(
-            self.section.imap, await self._tls.context(), self.section.timeout_s, self._connect
-        )
-        try:
-            imap = ImapSession(line, self.section.max_bytes)
+        with self._used():
+            line = await open_line(
+                self.section.imap, await self._tls.context(), self.section.timeout_s, self._connect
+            )
+            try:
+                imap = ImapSession(line, self.section.max_bytes)
 
-            def run() -> T:
-                imap.log_in(self.section.login, self._password)
-                return work(imap)
+                def run() -> T:
+                    imap.log_in(self.section.login, self._password)
+                    return work(imap)
 
-            result = await self._bounded(line, run)
-            with suppress(MailError), trio.move_on_after(_CLOSE_S):
-                await line.run(self._offload, imap.log_out)
-        finally:
-            line.close()
-        return result
+                result = await self._bounded(line, run)
+                with suppress(MailError), trio.move_on_after(_CLOSE_S):
+                    await line.run(self._offload, imap.log_out)
+            finally:
+                line.close()
+            return result
 
     async def _open_smtp(self, address: str) -> tuple[Line, SmtpSession]:
         line = await open_line(address, await self._tls.context(), self.section.timeout_s, self._connect)
@@ -181,6 +193,17 @@ class Mailbox:
             line.close()
             raise
         return line, smtp
+
+    @contextmanager
+    def _used(self) -> Iterator[None]:
+        """Note the use of the mailbox, and the error that it ends with."""
+        self.last_used = time.time()
+        try:
+            yield
+        except MailError as error:
+            self.last_error = str(error.message)
+            raise
+        self.last_error = ""
 
     async def _bounded(self, line: Line, work: Callable[[], T]) -> T:
         """Run work in a thread, for a bounded time in all: a server could send one byte at a time."""
@@ -197,6 +220,7 @@ async def _answer(ask: Callable[[], Awaitable[Sent]], settle: Settle | None) -> 
     If the call is cancelled, the answer has a few seconds to come.
     """
     answers: list[Sent | MailError] = []
+    failed: list[Exception] = []
     done = trio.Event()
 
     async def run(scope: trio.CancelScope) -> None:
@@ -204,9 +228,13 @@ async def _answer(ask: Callable[[], Awaitable[Sent]], settle: Settle | None) -> 
             try:
                 answers.append(await ask())
             except MailError as error:
-                answers.append(error)
-            if settle is not None:
-                await settle(answers[0])
+                # Whatever broke the connection now: the server may have the mail.
+                answers.append(error if error.kind == "refused" else unknown_outcome())
+            try:
+                if settle is not None:
+                    await settle(answers[0])
+            except Exception as error:  # noqa: BLE001 - raised again outside of the nursery
+                failed.append(error)
         done.set()
 
     scope = trio.CancelScope(shield=True)
@@ -216,6 +244,8 @@ async def _answer(ask: Callable[[], Awaitable[Sent]], settle: Settle | None) -> 
             await done.wait()
         finally:
             scope.deadline = trio.current_time() + _ANSWER_S
+    if failed:
+        raise failed[0]
     return answers[0]
 
 
@@ -257,12 +287,12 @@ def _fetch(imap: ImapSession, *, folder: str, uid: int, validity: int | None, mo
     return raw
 
 
-def _has_sent(imap: ImapSession, *, named: str, message_id: str) -> bool | None:
+def _has(imap: ImapSession, *, use: Use, named: str, message_id: str) -> bool | None:
     folders = imap.folders()
-    sent = folder_named(named, folders) if named else folder_for("sent", folders)
-    if sent is None:
+    folder = folder_named(named, folders) if named else folder_for(use, folders)
+    if folder is None:
         return None
-    imap.open(sent)
+    imap.open(folder)
     return bool(imap.search((("HEADER", "Message-ID", message_id.encode()),)))
 
 

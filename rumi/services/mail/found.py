@@ -9,7 +9,7 @@ from typing import Any, Final
 from rumi.services.mail.imap import HEADER_BYTES, HEADERS, ImapSession
 from rumi.services.mail.messages import FoundMail
 from rumi.services.mail.responses import Value, text_of
-from rumi.web.mail_headers import RawHeaders, header_text
+from rumi.web.readers.pages.mail_headers import RawHeaders, header_text
 
 _ITEMS: Final = (
     f"UID FLAGS INTERNALDATE RFC822.SIZE BODYSTRUCTURE BODY.PEEK[HEADER.FIELDS ({HEADERS})]<0.{HEADER_BYTES}>"

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from rumi.platform.text_decoding import decode
 from rumi.services.mail.senders import MailAddress, warnings_about
-from rumi.web.mail_headers import RawHeaders, charset_of, file_name_of, header_text
+from rumi.web.readers.pages.mail_headers import RawHeaders, charset_of, file_name_of, header_text
 
 MOST_CHARS: Final = 1_000_000
 """Maximum length of a mail's text, in characters."""

@@ -155,13 +155,7 @@ class SmtpSession:
         if 400 <= code < 600:
             raise _refused(self._address, f"{code} {said(words)}")
         if code != 250:
-            raise MailError(
-                "unknown",
-                "The connection to the mail server {address} broke after the mail was handed over, so nobody"
-                " knows if it was sent.",
-                "Look into the folder of sent mails before you send it again.",
-                address=self._address,
-            )
+            raise unknown_outcome()
         return Sent(said(words), self._refused)
 
     def quit(self) -> None:
@@ -173,6 +167,15 @@ class SmtpSession:
     def _expect(reply: tuple[int, bytes], code: int) -> None:
         if reply[0] != code:
             raise smtplib.SMTPResponseException(*reply)
+
+
+def unknown_outcome() -> MailError:
+    """Return the error for a mail that was handed over, and whose server gave no answer."""
+    return MailError(
+        "unknown",
+        "The connection broke after the mail was handed over, so nobody knows if it was sent.",
+        "Look into the folder of sent mails before you send it again.",
+    )
 
 
 def _encoded(text: str) -> str:

@@ -7,10 +7,10 @@ from email.message import Message
 from typing import Any, Final
 
 from rumi.platform.text_decoding import decode
-from rumi.web.mail_headers import RawHeaders, charset_of, file_name_of, header_text
 from rumi.web.readers.pages.cleaning import one_line
 from rumi.web.readers.pages.documents.lines import Lines, NoDocumentError, Reading
 from rumi.web.readers.pages.html import to_markdown
+from rumi.web.readers.pages.mail_headers import RawHeaders, charset_of, file_name_of, header_text
 
 HEADERS: Final = ("From", "To", "Cc", "Bcc", "Reply-To", "Date", "Subject")
 
