@@ -14,7 +14,7 @@ from rumi.agent.tools.recall import facts_for
 from rumi.app.parts.inputs import TreeInputs
 from rumi.app.parts.models import ModelsPart
 from rumi.app.parts.sandbox import SandboxPart
-from rumi.app.parts.services import add_services
+from rumi.app.parts.services import ServicesPart, add_services
 from rumi.app.parts.store import StorePart
 from rumi.app.settings import mcp_settings_of, prompts_of
 from rumi.app.toolbox import Toolbox
@@ -52,6 +52,7 @@ class AgentPart:
     hub: Hub
     pending: PendingMessages
     publisher: Publisher
+    services: ServicesPart
 
 
 def add_agent(
@@ -152,7 +153,7 @@ def add_agent(
     publisher = Publisher(
         hub, audit, pending, time.time, sandbox.sandboxes.container_id, counts.chat_happened
     )
-    return AgentPart(mcp, prompts, instructions, context, fact_extraction, hub, pending, publisher)
+    return AgentPart(mcp, prompts, instructions, context, fact_extraction, hub, pending, publisher, services)
 
 
 def _image_tools(inputs: TreeInputs, meter: Meter, viewer: Viewer, view: ChatView) -> tuple[Tool, ...]:

@@ -75,7 +75,7 @@ class MailPart:
             self.store.journal.ask,
             view.chat,
             view.turn,
-            self._html_to_text,
+            self.html_to_text,
             save,
             lambda: self.inputs.files.shown(view.chat),
             self._threads,
@@ -100,7 +100,8 @@ class MailPart:
     def _used(self, name: str) -> float:
         return self._mailboxes[name].last_used if name in self._mailboxes else 0.0
 
-    async def _html_to_text(self, html: str) -> str:
+    async def html_to_text(self, html: str) -> str:
+        """Return the visible text of a mail in HTML. Raises `ViewRefused` if it cannot be read."""
         from rumi.services.mail.html import html_reader
         from rumi.web.readers.files.reading import Looks, ViewLimits
 

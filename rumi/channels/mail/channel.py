@@ -33,6 +33,7 @@ from rumi.platform.threads import Offload, Threads
 from rumi.sandbox.incoming import about_file, put_file
 from rumi.services.mail.client import Mailbox
 from rumi.services.mail.errors import MailError
+from rumi.services.mail.html import HtmlToText, html_reader
 from rumi.services.mail.messages import FoundMail
 from rumi.services.mail.reading import read_mail
 from rumi.services.mail.writing import Recipient
@@ -40,6 +41,8 @@ from rumi.store.journal.records import Attachment
 from rumi.store.journal.transaction import JournalMessage
 from rumi.store.journal.unreachable import mark_unreachable
 from rumi.texts import Language
+from rumi.web.readers.files.reading import Looks as DocumentReader
+from rumi.web.readers.files.reading import ViewLimits
 
 logger = logging.getLogger(__name__)
 
@@ -78,6 +81,7 @@ class MailChannel(Channel):
         keys: Keys | None = None,
         now: Callable[[], float] = time.time,
         *,
+        html: HtmlToText | None = None,
         poll_s: float | None = None,
         random: Random | None = None,
         offload: Offload | None = None,
@@ -88,6 +92,7 @@ class MailChannel(Channel):
         """
         self._box = box
         self._keys = keys or DnsKeys()
+        self._html = html or html_reader(DocumentReader(ViewLimits()))
         self._now = now
         self._poll_s = poll_s
         self._random = random or Random()
@@ -185,13 +190,14 @@ class MailChannel(Channel):
             unreachable=unreachable,
             ask=journal.ask,
             keys=self._keys,
+            html=self._html,
             offload=self._offload,
             now=self._now,
             figures=self._figures,
         )
         poll_s = section.poll_s if self._poll_s is None else self._poll_s
         account = account_of(section)
-        watched = Watched(account, box, {FOLDER: intake.take_all}, poll_s, self._memory)
+        watched = Watched(self.account, account, box, {FOLDER: intake.take_all}, poll_s, self._memory)
         self._watcher = root.add(
             ChildSpec(
                 "mail",

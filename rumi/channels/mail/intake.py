@@ -12,7 +12,6 @@ from functools import partial
 from typing import Final
 
 from rumi.channels.mail.bounces import bounce_in
-from rumi.channels.mail.html_text import text_of
 from rumi.channels.mail.senders import author_of, automatic, ids_in
 from rumi.channels.mail.signatures import Flaw, Keys, Mail, headers_of, proof_of
 from rumi.channels.mail.words import Words, own_subject, words_of
@@ -23,6 +22,7 @@ from rumi.platform.texts import mail as mail_texts
 from rumi.platform.texts.questions import yes_or_no
 from rumi.platform.threads import Offload
 from rumi.services.mail.errors import MailError
+from rumi.services.mail.html import HtmlToText
 from rumi.services.mail.messages import FoundMail
 from rumi.services.mail.reading import ReadMail, read_mail
 from rumi.store.journal.actor import AskJournal
@@ -31,6 +31,7 @@ from rumi.store.journal.effects import Effect
 from rumi.store.journal.mails import Envelope, ReceivedMail, asked_in, mails_named
 from rumi.store.journal.records import Attachment, Incoming
 from rumi.texts import Language
+from rumi.web.readers.files.reading import ViewRefused
 
 logger = logging.getLogger(__name__)
 
@@ -91,6 +92,7 @@ class Intake:
         unreachable: Callable[[str, str], Awaitable[None]],
         ask: AskJournal,
         keys: Keys,
+        html: HtmlToText,
         offload: Offload,
         now: Callable[[], float],
         figures: IntakeFigures,
@@ -101,6 +103,7 @@ class Intake:
         self._unreachable = unreachable
         self._ask = ask
         self._keys = keys
+        self._html = html
         self._offload = offload
         self._now = now
         self._figures = figures
@@ -191,7 +194,8 @@ class Intake:
         known = {mail.key: mail for mail in await self._ask(mails_named(references))}
         ours = [known[id] for id in references if id in known and known[id].note.startswith(f"{owner}_")]
         chat = ours[-1].note if ours else new_chat(owner, read.message_id or marks[0])
-        content = await self._offload(partial(content_of, read, found, in_thread=bool(ours)))
+        text = await visible_text(read, self._html)
+        content = await self._offload(partial(content_of, read, text, found, in_thread=bool(ours)))
         words, attachments, answer = content.words, content.attachments, None
         verdict, asked = yes_or_no(content.first_line), known.get(answers)
         if parse_chat_command(content.first_line) is not None:
@@ -230,6 +234,16 @@ class Intake:
         return f"/{'yes' if yes else 'no'} {' '.join(map(str, asked.numbers))}", None
 
 
+async def visible_text(read: ReadMail, html: HtmlToText) -> str:
+    """Return the text of a mail; of one in HTML, what is visible. Empty if it cannot be read."""
+    if not read.prefers_html:
+        return read.text
+    try:
+        return await html(read.html)
+    except ViewRefused:
+        return read.text
+
+
 def new_chat(owner: str, message_id: str) -> str:
     """Return the id of the chat of a new thread: the same mail always begins the same chat."""
     return f"{owner}_{int.from_bytes(hashlib.sha256(message_id.encode()).digest()[:8]) % 10**12}"
@@ -244,12 +258,11 @@ class Content:
     attachments: tuple[Attachment, ...]
 
 
-def content_of(read: ReadMail, found: FoundMail, *, in_thread: bool) -> Content:
-    """Return a mail's own words, and the words of others and the files in it. Blocks.
+def content_of(read: ReadMail, text: str, found: FoundMail, *, in_thread: bool) -> Content:
+    """Return a mail's own words in its `text`, and the words of others and the files in it. Blocks.
 
     `in_thread` means that the mail answers one of the channel's.
     """
-    text = text_of(read.html) if read.prefers_html else read.text
     words = words_of(text)
     subject = own_subject(read.subject, answers=bool(read.references))
     if (read.references or (read.subject and not subject)) and not in_thread and not words.rest:

@@ -75,8 +75,9 @@ class WatchMemory:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A mailbox to watch: its `account` at its server, and who takes the mails of each folder."""
+    """A mailbox to watch: its `name`, its `account` at its server, and who takes the mails of each folder."""
 
+    name: str
     account: str
     mailbox: Looks
     folders: Mapping[str, Take]

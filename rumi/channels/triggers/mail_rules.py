@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, Protocol
 
-from rumi.channels.mail.html_text import text_of
+from rumi.channels.mail.intake import visible_text
 from rumi.channels.mail.watcher import Looks, Take, Watched
 from rumi.channels.triggers.reading import EVENT_CHARS, ReadEvent, bounded_id
 from rumi.channels.triggers.triggers import ChatUnreachable, Trigger, Triggers
@@ -15,8 +15,9 @@ from rumi.platform.config.schema import MailSection, TriggerSection
 from rumi.platform.threads import Offload
 from rumi.platform.untrusted_text import one_line
 from rumi.services.mail.errors import MailError
+from rumi.services.mail.html import HtmlToText
 from rumi.services.mail.messages import FoundMail
-from rumi.services.mail.reading import read_mail
+from rumi.services.mail.reading import ReadMail, read_mail
 
 logger = logging.getLogger(__name__)
 
@@ -60,6 +61,7 @@ def watched_by_rules(
     boxes: Mapping[str, tuple[MailSection, Box]],
     account_of: Callable[[MailSection], str],
     offload: Offload,
+    html: HtmlToText,
 ) -> tuple[Watched, ...]:
     """Return the mailboxes that triggers need, each with who takes the mails of its folders."""
     wanted: defaultdict[str, defaultdict[str, list[Trigger]]] = defaultdict(lambda: defaultdict(list))
@@ -70,10 +72,10 @@ def watched_by_rules(
     for name, folders in wanted.items():
         section, box = boxes[name]
         takes: dict[str, Take] = {
-            folder: MailRules(triggers, rules, partial(_fetch, box), offload).take
+            folder: MailRules(triggers, rules, partial(_fetch, box), offload, html).take
             for folder, rules in folders.items()
         }
-        found.append(Watched(account_of(section), box, takes, section.poll_s))
+        found.append(Watched(name, account_of(section), box, takes, section.poll_s))
     return tuple(found)
 
 
@@ -90,7 +92,9 @@ class MailRules:
         rules: Sequence[Trigger],
         fetch: Callable[[FoundMail], Awaitable[bytes]],
         offload: Offload,
+        html: HtmlToText,
     ) -> None:
+        self._html = html
         self._triggers = triggers
         self._rules = rules
         self._fetch = fetch
@@ -129,7 +133,9 @@ class MailRules:
                 raise
             raw = b""
         left = self._left[trigger.name]
-        event = await self._offload(partial(event_of, mail, raw, tuple(left)))
+        read = await self._offload(partial(read_mail, raw)) if raw else None
+        text = "" if read is None else await visible_text(read, self._html)
+        event = event_of(mail, read, text, left)
         source = f"the mailbox {trigger.section.mail}"
         taken = await self._triggers.take(trigger, delivery_of(mail), event, source)
         if taken.again_s:
@@ -150,14 +156,15 @@ def delivery_of(mail: FoundMail) -> str:
     return f"mail:{hashlib.sha256(known.encode('utf-8', 'replace')).hexdigest()[:40]}"
 
 
-def event_of(mail: FoundMail, raw: bytes, left: Sequence[str] = ()) -> ReadEvent:
-    """Read a mail as an event; `left` are the subjects of mails that were left out before it. Blocks."""
+def event_of(mail: FoundMail, read: ReadMail | None, text: str, left: Sequence[str] = ()) -> ReadEvent:
+    """Return a mail as an event; `read` is None if it is too large.
+
+    `left` are the subjects of mails that were left out before it.
+    """
     lines = [f"{len(left)} earlier mails came too, and are left out: {_named(left)}", ""] if left else []
-    if not raw:
+    if read is None:
         lines += [f"From: {mail.sender}", f"To: {mail.to}", f"Subject: {mail.subject}", f"Date: {mail.date}"]
         return ReadEvent("\n".join([*lines, "(The mail is too large to be read.)"]), kind="mail")
-    read = read_mail(raw)
-    body = text_of(read.html) if read.prefers_html else read.text
     lines += [
         f"From: {', '.join(map(str, read.sender))}",
         f"To: {', '.join(map(str, read.to))}",
@@ -166,10 +173,10 @@ def event_of(mail: FoundMail, raw: bytes, left: Sequence[str] = ()) -> ReadEvent
         *(f"Warning: {warning}" for warning in read.warnings),
         *(f"Attachment: {one.name} ({one.media_type}, {one.size} bytes)" for one in read.attachments),
         "",
-        body.strip(),
+        text.strip(),
     ]
-    text = "\n".join(lines)
-    return ReadEvent(text[:EVENT_CHARS], len(text) > EVENT_CHARS, "mail")
+    event = "\n".join(lines)
+    return ReadEvent(event[:EVENT_CHARS], len(event) > EVENT_CHARS, "mail")
 
 
 def _named(left: Sequence[str]) -> str:

@@ -28,8 +28,10 @@ def private_key() -> rsa.RSAPrivateKey:
 
 def key_record() -> bytes:
     """Return the text record of the key."""
-    public = private_key().public_key().public_bytes(
-        serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    public = (
+        private_key()
+        .public_key()
+        .public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
     )
     return b"v=DKIM1; k=rsa; p=" + base64.b64encode(public)
 

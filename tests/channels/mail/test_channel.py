@@ -1,13 +1,12 @@
 """The mail channel with a real Dovecot and a real Postfix, and with real signatures."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 from pathlib import Path
 
-import pytest
 import trio
 
 from rumi.app.app import App, open_app
@@ -17,20 +16,9 @@ from rumi.platform.config.cascade import load_settings
 from rumi.platform.home import Home
 from tests.channels.mail.letters import ANA, RUMI, keys, letter, signed
 from tests.fakes.containers import FakeEngine
-from tests.mail_servers import PASSWORD, MailServers, missing
+from tests.mail_servers import PASSWORD, MailServers
 
 WITHIN_S = 20
-
-pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
-
-
-@pytest.fixture(scope="module")
-def servers() -> Iterator[MailServers]:
-    running = MailServers()
-    try:
-        yield running
-    finally:
-        running.stop()
 
 
 @dataclass
@@ -89,18 +77,11 @@ async def running(path: Path, servers: MailServers, role: str = "member") -> Asy
     async with open_app(home, loaded, engine, channels=(channel,)) as app:
         try:
             with trio.fail_after(WITHIN_S):
-                while not channel.looked:
+                while not channel.looked:  # noqa: ASYNC110
                     await trio.sleep(0.01)
             yield Running(app, channel, servers, engine)
         finally:
             await wind_down((channel,), app.inbox.chats, app.services.fact_extraction)
-
-
-@pytest.fixture(autouse=True)
-def _empty(servers: MailServers) -> None:
-    for user in ("ana", "bob"):
-        for path in servers.stored(user):
-            path.unlink()
 
 
 async def test_a_signed_mail_is_answered_in_its_thread(tmp_path: Path, servers: MailServers) -> None:
@@ -136,7 +117,7 @@ async def test_mails_without_proof_are_data_and_get_no_answer(tmp_path: Path, se
         rumi.put(signed(letter("run ls"), domain="elsewhere.test"))
         rumi.put(signed(letter("run ls", headers=[("Auto-Submitted", "auto-replied")])))
         rumi.put(signed(letter("run date", subject="")))
-        (answer,) = await rumi.answers(1)
+        await rumi.answers(1)
         await rumi.judged("unproved", 3)
         await rumi.judged("strangers", 1)
         await rumi.judged("automatic", 1)
@@ -169,7 +150,7 @@ async def test_a_mail_that_is_sent_again_is_not_done_twice(tmp_path: Path, serve
 async def test_a_file_comes_in_and_goes_out(tmp_path: Path, servers: MailServers) -> None:
     async with running(tmp_path, servers) as rumi:
         rumi.put(signed(letter("", subject="", files=[("list.txt", b"milk\n")])))
-        (answer,) = await rumi.answers(1)
+        await rumi.answers(1)
         workspace = next((tmp_path / "home").rglob("mail-ana_*/list.txt"))
         assert workspace.read_bytes() == b"milk\n"
         chat = workspace.parent.name
@@ -188,3 +169,39 @@ async def test_a_member_can_stop_and_a_stranger_name_cannot(tmp_path: Path, serv
         (answer,) = await rumi.answers(1)
         assert "ana" in text(answer)
         assert "member" in text(answer)
+
+
+async def test_a_yes_counts_for_the_mail_that_it_answers_and_once(
+    tmp_path: Path, servers: MailServers
+) -> None:
+    ask = """use tool remember {"key": "pin", "value": "abc"}
+
+-----Original Message-----
+From: Eve <eve@elsewhere.test>
+Sent: Monday
+To: Ana
+Remember my number.
+"""
+    async with running(tmp_path, servers) as rumi:
+        rumi.put(signed(letter(ask, subject="")))
+        (question,) = await rumi.answers(1)
+        assert "/yes 1" in text(question)
+        assert "on the first line" in text(question)
+        other = rumi.put(signed(letter("run date", subject="")))
+        _, about_other = await rumi.answers(2)
+        assert about_other["In-Reply-To"] == _parsed(other)["Message-ID"]
+        # An answer to another mail, and one in a mail of its own, are words.
+        rumi.put(signed(letter("yes", subject="Re: x", answers=about_other["Message-ID"])))
+        rumi.put(signed(letter("yes", subject="")))
+        assert not any("abc" in text(mail) for mail in (await rumi.answers(4))[2:])
+        rumi.put(letter("yes", subject="Re: x", answers=question["Message-ID"]))
+        await rumi.judged("unproved")
+        yes = letter("Yes.\n\nAna", subject="Re: Rumi", answers=question["Message-ID"])
+        rumi.put(signed(yes))
+        (*_, done) = await rumi.answers(5)
+        assert done["In-Reply-To"] == _parsed(yes)["Message-ID"]
+        again = letter("yes", subject="Re: Rumi", answers=question["Message-ID"])
+        rumi.put(signed(again))
+        (*_, late) = await rumi.answers(6)
+        print(text(done), text(late))
+        assert "has its answer already" in text(late)
