@@ -11,10 +11,12 @@ import pwd
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from itertools import count
 from pathlib import Path
 
 import trio
@@ -152,6 +154,13 @@ postlog unix-dgram n - n - 1 postlogd
 """
 
 
+def _runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 class MailServers:
     """Both servers with their files in a folder of their own. Each user of the domain has a mailbox."""
 
@@ -163,6 +172,7 @@ class MailServers:
         owner = pwd.getpwnam(_OWNER)
         self._owner = (owner.pw_uid, owner.pw_gid)
         self._pids: list[int] = []
+        self._numbers = count(1)
         self._write()
         self._start()
 
@@ -221,8 +231,6 @@ class MailServers:
         self._pids.append(int(begun.stdout))
 
     def _wait_for(self, port: int) -> None:
-        import socket
-
         deadline = time.monotonic() + 20
         while True:
             try:
@@ -241,9 +249,9 @@ class MailServers:
                 os.kill(pid, signal.SIGTERM)
         deadline = time.monotonic() + 10
         for pid in self._pids:
-            while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+            while _runs(pid) and time.monotonic() < deadline:
                 time.sleep(0.02)
-            with contextlib.suppress(ProcessLookupError):
+            if _runs(pid):
                 os.kill(pid, signal.SIGKILL)
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -277,19 +285,14 @@ class MailServers:
         """Put a mail into a folder, without a server."""
         box = self.folder / "mail" / user
         box = box / f".{folder}" if folder else box
-        for name in ("cur", "new", "tmp"):
-            (box / name).mkdir(parents=True, exist_ok=True)
-        self._counted = getattr(self, "_counted", 0) + 1
-        name = f"{1_700_000_000 + self._counted}.M{self._counted}.test"
+        for part in (self.folder / "mail" / user, box, *(box / name for name in ("cur", "new", "tmp"))):
+            part.mkdir(exist_ok=True)
+            os.chown(part, *self._owner)
+        number = next(self._numbers)
+        name = f"{1_700_000_000 + number}.M{number}.test"
         path = box / "cur" / f"{name}:2,{'S' if seen else ''}"
         path.write_bytes(raw)
-        for part in (
-            path,
-            *box.rglob("*"),
-            *box.parents[: len(box.relative_to(self.folder / "mail").parts) - 1],
-            box,
-        ):
-            os.chown(part, *self._owner)
+        os.chown(path, *self._owner)
 
     def stored(self, user: str) -> Iterator[Path]:
         """Yield the files of all mails of a user, with the flags in their names."""

@@ -5,8 +5,8 @@ drop a connection that waits. What only reads is tried once more if its connecti
 """
 
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from functools import partial
 from typing import Final, TypeVar
 
@@ -129,16 +129,11 @@ class Mailbox:
                 "Set mail.{name}.smtp.",
                 name=self.name,
             )
-        with self._used():
-            line, smtp = await self._open_smtp(self.section.smtp)
-            try:
-                await self._bounded(line, partial(smtp.begin, mail))
-                await hand_over()
-                ended = await _answer(partial(self._bounded, line, smtp.end), settle)
-                with suppress(MailError), trio.move_on_after(_CLOSE_S):
-                    await line.run(self._offload, smtp.quit)
-            finally:
-                line.close()
+        async with self._smtp(self.section.smtp) as (line, smtp):
+            await self._bounded(line, partial(smtp.begin, mail))
+            await hand_over()
+            ended = await _answer(partial(self._bounded, line, smtp.end), settle)
+            await self._leave(line, smtp.quit)
             if isinstance(ended, MailError):
                 raise ended
             return ended
@@ -148,12 +143,8 @@ class Mailbox:
         folders = await self.folders()
         if self.section.smtp is None:
             return Health(folders, sends=False)
-        with self._used():
-            line, smtp = await self._open_smtp(self.section.smtp)
-            try:
-                await self._bounded(line, smtp.check)
-            finally:
-                line.close()
+        async with self._smtp(self.section.smtp) as (line, smtp):
+            await self._bounded(line, smtp.check)
         return Health(folders, sends=True)
 
     async def _reading(self, work: Callable[[ImapSession], T]) -> T:
@@ -167,32 +158,40 @@ class Mailbox:
 
     async def _with_imap(self, work: Callable[[ImapSession], T]) -> T:
         with self._used():
-            line = await open_line(
-                self.section.imap, await self._tls.context(), self.section.timeout_s, self._connect
-            )
-            try:
+            async with self._line(self.section.imap) as line:
                 imap = ImapSession(line, self.section.max_bytes)
+                with closing(imap):
 
-                def run() -> T:
-                    imap.log_in(self.section.login, self._password)
-                    return work(imap)
+                    def run() -> T:
+                        imap.log_in(self.section.login, self._password)
+                        return work(imap)
 
-                result = await self._bounded(line, run)
-                with suppress(MailError), trio.move_on_after(_CLOSE_S):
-                    await line.run(self._offload, imap.log_out)
-            finally:
-                line.close()
+                    result = await self._bounded(line, run)
+                    await self._leave(line, imap.log_out)
             return result
 
-    async def _open_smtp(self, address: str) -> tuple[Line, SmtpSession]:
+    @asynccontextmanager
+    async def _smtp(self, address: str) -> AsyncIterator[tuple[Line, SmtpSession]]:
+        """Log in at the SMTP server for a block; note the use, and the error that it ends with."""
+        with self._used():
+            async with self._line(address) as line:
+                smtp = SmtpSession(line, self.section.timeout_s)
+                with closing(smtp):
+                    await self._bounded(line, partial(smtp.log_in, self.section.login, self._password))
+                    yield line, smtp
+
+    @asynccontextmanager
+    async def _line(self, address: str) -> AsyncIterator[Line]:
         line = await open_line(address, await self._tls.context(), self.section.timeout_s, self._connect)
-        smtp = SmtpSession(line, self.section.timeout_s)
         try:
-            await self._bounded(line, partial(smtp.log_in, self.section.login, self._password))
-        except BaseException:
+            yield line
+        finally:
             line.close()
-            raise
-        return line, smtp
+
+    async def _leave(self, line: Line, goodbye: Callable[[], None]) -> None:
+        """Say goodbye within a short time; a server that does not answer is left all the same."""
+        with suppress(MailError), trio.move_on_after(_CLOSE_S):
+            await line.run(self._offload, goodbye)
 
     @contextmanager
     def _used(self) -> Iterator[None]:

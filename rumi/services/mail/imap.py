@@ -72,8 +72,9 @@ class _Bounded(imaplib.IMAP4):
         answer, data = self.run("STARTTLS")
         if answer != "OK":
             raise self.error(_last(data))
-        self.sock = self._line.wrap()
         # The old file may hold what somebody sent before the encryption: it is dropped.
+        self.file.close()
+        self.sock = self._line.wrap()
         self.file = self.sock.makefile("rb")
         self.untagged_responses = {}
         self.refresh()
@@ -147,6 +148,11 @@ class ImapSession:
         if self._imap is not None:
             with _errors(self._address):
                 self._imap.logout()
+
+    def close(self) -> None:
+        """Close the file through which the connection is read."""
+        if self._imap is not None:
+            self._imap.file.close()
 
     def folders(self) -> tuple[Folder, ...]:
         """Return the folders of the mailbox."""

@@ -45,9 +45,11 @@ class _Smtp(smtplib.SMTP):
         code, words = self.docmd("STARTTLS")
         if code != 220:
             raise smtplib.SMTPResponseException(code, words)
-        self.sock = self._line.wrap()
         # What was heard before the encryption does not count any more.
-        self.file = None
+        if self.file is not None:
+            self.file.close()
+            self.file = None
+        self.sock = self._line.wrap()
         self.helo_resp = self.ehlo_resp = None
         self.esmtp_features = {}
         self.does_esmtp = False
@@ -157,6 +159,10 @@ class SmtpSession:
         if code != 250:
             raise unknown_outcome()
         return Sent(said(words), self._refused)
+
+    def close(self) -> None:
+        """Close the file through which the connection is read."""
+        self._smtp.close()
 
     def quit(self) -> None:
         """Say goodbye, if the server still listens."""

@@ -166,7 +166,9 @@ def recipients_of(texts: Sequence[str]) -> tuple[Recipient, ...]:
 def _header_address(one: Recipient) -> Address:
     if _BAD.search(one.name):
         raise MailError("invalid", "A name of a recipient has control characters.")
-    return Address(display_name=one.name, addr_spec=one.address)
+    # Not parsed again: `Address` refuses a local part that is not in ASCII, which SMTPUTF8 allows.
+    local, _, domain = one.address.rpartition("@")
+    return Address(one.name, local, domain)
 
 
 def _encoding_for(text: str) -> str:
