@@ -34,16 +34,25 @@ class Running:
         return raw
 
     async def answers(self, count: int) -> list[EmailMessage]:
-        """Wait until Ana has so many mails of Rumi, and return them, oldest first."""
+        """Wait until Ana has so many mails of Rumi, and return them."""
         with trio.fail_after(WITHIN_S):
             while len(found := self.received()) < count:  # noqa: ASYNC110  # a server tells nobody
                 await trio.sleep(0.02)
         return found
 
     def received(self) -> list[EmailMessage]:
+        """Return Ana's mails of Rumi."""
         found = [_parsed(path.read_bytes()) for path in self.servers.stored("ana")]
-        found = [mail for mail in found if mail["X-Rumi"] and ".Sent" not in str(mail)]
-        return sorted(found, key=lambda mail: str(mail["Received"] or ""))
+        return [mail for mail in found if mail["X-Rumi"]]
+
+    async def answer_to(self, raw: bytes) -> EmailMessage:
+        """Wait for the answer to a mail, and return it."""
+        asked = _parsed(raw)["Message-ID"]
+        with trio.fail_after(WITHIN_S):
+            while not (found := [one for one in self.received() if one["In-Reply-To"] == asked]):  # noqa: ASYNC110
+                await trio.sleep(0.02)
+        (answer,) = found
+        return answer
 
     async def judged(self, what: str, count: int = 1) -> None:
         """Wait until so many mails had an outcome."""
@@ -157,8 +166,7 @@ async def test_a_file_comes_in_and_goes_out(tmp_path: Path, servers: MailServers
         (tool,) = rumi.channel.tools_for(chat)
         result = await tool.call({"path": "list.txt"})
         assert result.ok, result.content
-        _, sent = await rumi.answers(2)
-        (file,) = sent.iter_attachments()
+        (file,) = [file for mail in await rumi.answers(2) for file in mail.iter_attachments()]
         assert file.get_payload(decode=True).replace(b"\r\n", b"\n") == b"milk\n"
         assert file.get_filename() == "list.txt"
 
@@ -183,25 +191,17 @@ To: Ana
 Remember my number.
 """
     async with running(tmp_path, servers) as rumi:
-        rumi.put(signed(letter(ask, subject="")))
-        (question,) = await rumi.answers(1)
+        question = await rumi.answer_to(rumi.put(signed(letter(ask, subject=""))))
         assert "/yes 1" in text(question)
         assert "on the first line" in text(question)
-        other = rumi.put(signed(letter("run date", subject="")))
-        _, about_other = await rumi.answers(2)
-        assert about_other["In-Reply-To"] == _parsed(other)["Message-ID"]
+        other = await rumi.answer_to(rumi.put(signed(letter("run date", subject=""))))
         # An answer to another mail, and one in a mail of its own, are words.
-        rumi.put(signed(letter("yes", subject="Re: x", answers=about_other["Message-ID"])))
-        rumi.put(signed(letter("yes", subject="")))
-        assert not any("abc" in text(mail) for mail in (await rumi.answers(4))[2:])
+        for answers, subject in ((other["Message-ID"], "Re: x"), ("", "")):
+            words = rumi.put(signed(letter("yes", subject=subject, answers=answers)))
+            assert "abc" not in text(await rumi.answer_to(words))
         rumi.put(letter("yes", subject="Re: x", answers=question["Message-ID"]))
         await rumi.judged("unproved")
-        yes = letter("Yes.\n\nAna", subject="Re: Rumi", answers=question["Message-ID"])
-        rumi.put(signed(yes))
-        (*_, done) = await rumi.answers(5)
-        assert done["In-Reply-To"] == _parsed(yes)["Message-ID"]
-        again = letter("yes", subject="Re: Rumi", answers=question["Message-ID"])
-        rumi.put(signed(again))
-        (*_, late) = await rumi.answers(6)
-        print(text(done), text(late))
-        assert "has its answer already" in text(late)
+        yes = rumi.put(signed(letter("Yes.\n\nAna", subject="Re: x", answers=question["Message-ID"])))
+        assert "The user answers" in text(await rumi.answer_to(yes))
+        again = rumi.put(signed(letter("yes", subject="Re: x", answers=question["Message-ID"])))
+        assert "has its answer already" in text(await rumi.answer_to(again))
