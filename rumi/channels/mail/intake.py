@@ -28,7 +28,7 @@ from rumi.services.mail.reading import ReadMail, read_mail
 from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.deliveries import Taken
 from rumi.store.journal.effects import Effect
-from rumi.store.journal.mails import Envelope, ReceivedMail, asked_in, mails_named
+from rumi.store.journal.mails import Envelope, ReceivedMail, asked_in, chat_of_mails, mails_named
 from rumi.store.journal.records import Attachment, Incoming
 from rumi.texts import Language
 from rumi.web.readers.files.reading import ViewRefused
@@ -193,9 +193,11 @@ class Intake:
         references = tuple(dict.fromkeys((*read.references, *((answers,) if answers else ()))))
         known = {mail.key: mail for mail in await self._ask(mails_named(references))}
         ours = [known[id] for id in references if id in known and known[id].note.startswith(f"{owner}_")]
-        chat = ours[-1].note if ours else new_chat(owner, read.message_id or marks[0])
+        chat = ours[-1].note if ours else await self._ask(chat_of_mails(owner, references))
+        in_thread = bool(chat)
+        chat = chat or new_chat(owner, read.message_id or marks[0])
         text = await visible_text(read, self._html)
-        content = await self._offload(partial(content_of, read, text, found, in_thread=bool(ours)))
+        content = await self._offload(partial(content_of, read, text, found, in_thread=in_thread))
         words, attachments, answer = content.words, content.attachments, None
         verdict, asked = yes_or_no(content.first_line), known.get(answers)
         if parse_chat_command(content.first_line) is not None:
@@ -261,7 +263,7 @@ class Content:
 def content_of(read: ReadMail, text: str, found: FoundMail, *, in_thread: bool) -> Content:
     """Return a mail's own words in its `text`, and the words of others and the files in it. Blocks.
 
-    `in_thread` means that the mail answers one of the channel's.
+    `in_thread` means that the mail belongs to a chat that is known.
     """
     words = words_of(text)
     subject = own_subject(read.subject, answers=bool(read.references))

@@ -6,7 +6,7 @@ it is deleted with its chat, and after the retention of messages.
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Final
 
 from rumi.store.journal.deliveries import HOUR_S, Taken
@@ -43,8 +43,8 @@ class Envelope:
 class ReceivedMail:
     """A mail of a person, ready to be stored.
 
-    `message.chat` is the chat if no mail of `references` belongs to a chat of the `owner`. `marks` identify
-    the mail: its Message-ID, and the digests of its signatures. A mail is known if one of them is known.
+    `owner` is the owner of the message's chat. `marks` identify the mail: its Message-ID, and the digests of
+    its signatures. A mail is known if one of them is known.
     """
 
     message: Incoming
@@ -53,20 +53,22 @@ class ReceivedMail:
     envelope: Envelope
 
 
-def _chat_of(transaction: Transaction, mail: ReceivedMail) -> str:
-    for reference in reversed(mail.envelope.references[-MOST_REFERENCES:]):
+@step(reads=True)
+def chat_of_mails(transaction: Transaction, owner: str, message_ids: tuple[str, ...]) -> str:
+    """Return the chat of the last of these mails that its `owner` wrote; empty if none is known."""
+    for id in reversed(message_ids[-MOST_REFERENCES:]):
         found = transaction.db.execute(
             "SELECT chat FROM deliveries JOIN messages ON messages.id = deliveries.message"
             " WHERE source = ? AND delivery = ?",
-            (clean(mail.owner), clean(reference)),
+            (clean(owner), clean(id)),
         ).fetchone()
         if found is not None:
             return str(found[0])
-    return mail.message.chat
+    return ""
 
 
 def _of_mail(transaction: Transaction, mail: ReceivedMail) -> Iterable[str]:
-    return (_chat_of(transaction, mail),)
+    return (mail.message.chat,)
 
 
 @step(_of_mail)
@@ -91,7 +93,7 @@ def accept_mail(transaction: Transaction, mail: ReceivedMail, most_per_hour: int
     ).fetchone()
     if taken >= most_per_hour:
         return Taken(again_s=max(1.0, oldest + HOUR_S - now))
-    stored = insert_message(replace(mail.message, chat=_chat_of(transaction, mail)), transaction)
+    stored = insert_message(mail.message, transaction)
     db.executemany(
         "INSERT INTO deliveries (source, delivery, received, message) VALUES (?, ?, ?, ?)",
         [(source, mark, now, stored.id) for mark in dict.fromkeys(marks)],
