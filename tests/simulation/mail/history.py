@@ -2,16 +2,16 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import patch
 
 import dkim
 import trio
-from unittest.mock import patch
 
 from actors import Supervisor
 from rumi.agent.permissions.rights import ADMIN, MEMBER
@@ -21,7 +21,6 @@ from rumi.chats.people.people import People, Principal
 from rumi.models.model import Emit, ModelRequest, Reply
 from rumi.platform.chat_ids import BUILT_IN
 from rumi.platform.config.schema import Settings
-from rumi.platform.texts import mail as mail_texts
 from tests.channels.mail.letters import keys, letter, signed
 from tests.chats.house import House, InlineOffload, house
 from tests.simulation.book import Book
@@ -259,7 +258,7 @@ class MailHistory:
         self._settled.set()
 
     def _once_more(self, chat: str, person: str, fallback: str) -> None:
-        """Write in a chat whose last mail has an unknown outcome: by the id of an earlier mail of the person."""
+        """Write in a chat whose last mail has an unknown outcome, as an answer to an earlier mail of it."""
         ((known,),) = self.book.ask(
             "SELECT delivery FROM deliveries JOIN messages ON messages.id = message"
             " WHERE chat = ? AND delivery LIKE '<%' LIMIT 1",

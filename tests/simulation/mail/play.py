@@ -17,7 +17,7 @@ from tests.simulation.steps import cheap_steps
 from tests.simulation.world import World
 
 
-def play(world: World) -> World:
+def play_mail(world: World) -> World:
     """Play a world's history. What was wrong in it is in the world's `wrong`."""
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     before = logging.root.manager.disable

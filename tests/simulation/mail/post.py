@@ -1,10 +1,11 @@
 """A mail server of the simulation: one mailbox, and a line to everybody, with faults drawn by the world."""
 
-import trio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from email import message_from_bytes, policy
 from random import Random
+
+import trio
 
 from rumi.services.mail.errors import MailError
 from rumi.services.mail.messages import FoundMail, MailQuery, SearchResult, Sent
