@@ -107,7 +107,7 @@ def headers_of(raw: bytes) -> Headers | None:
     # Programs disagree about such lines: one would read another text than the one that is checked.
     if (
         b"\0" in head
-        or b"\nFrom " in head
+        or b"\nFrom " in b"\n" + head
         or b"\n" in head.replace(b"\r\n", b"")
         or b"\r" in head.replace(b"\r\n", b"")
     ):
