@@ -1,20 +1,31 @@
 """The mail channel with a real Dovecot and a real Postfix, and with real signatures."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import sqlite3
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 from pathlib import Path
+from typing import Any
 
+import pytest
 import trio
 
 from rumi.app.app import App, open_app
 from rumi.app.shutdown import wind_down
 from rumi.channels.mail.channel import MailChannel
+from rumi.errors import UsageError
 from rumi.platform.config.cascade import load_settings
 from rumi.platform.home import Home
+from rumi.services.mail.client import Mailbox
+from rumi.services.mail.errors import MailError
+from rumi.services.mail.messages import Sent
+from rumi.services.mail.writing import Outgoing
+from rumi.store.journal.mails import unknown_mails
+from rumi.store.journal.unreachable import why_unreachable
 from tests.channels.mail.letters import ANA, RUMI, keys, letter, signed
+from tests.channels.mail.test_words import BOUNCE
 from tests.fakes.containers import FakeEngine
 from tests.mail_servers import PASSWORD, MailServers
 
@@ -27,6 +38,7 @@ class Running:
     channel: MailChannel
     servers: MailServers
     engine: FakeEngine
+    home: Path
 
     def put(self, raw: bytes) -> bytes:
         """Deliver a mail into Rumi's mailbox."""
@@ -54,6 +66,23 @@ class Running:
         (answer,) = found
         return answer
 
+    def children(self) -> Sequence[Any]:
+        return self.app.status.tree().children
+
+    async def unreachable(self) -> tuple[str, str]:
+        """Wait until a chat is unreachable, and return it and why."""
+        chats = self.app.services.journal
+        with trio.fail_after(WITHIN_S):
+            while True:
+                for chat in self.chats():
+                    if why := await chats.ask(why_unreachable(chat)):
+                        return chat, why
+                await trio.sleep(0.02)
+
+    def chats(self) -> list[str]:
+        with closing(sqlite3.connect(f"file:{self.home}/state.db?mode=ro", uri=True)) as db:
+            return [chat for (chat,) in db.execute("SELECT DISTINCT chat FROM messages")]
+
     async def judged(self, what: str, count: int = 1) -> None:
         """Wait until so many mails had an outcome."""
         with trio.fail_after(WITHIN_S):
@@ -74,21 +103,23 @@ def text(mail: EmailMessage) -> str:
 
 
 @asynccontextmanager
-async def running(path: Path, servers: MailServers, role: str = "member") -> AsyncIterator[Running]:
+async def running(
+    path: Path, servers: MailServers, role: str = "member", address: str = ANA, box: Mailbox | None = None
+) -> AsyncIterator[Running]:
     home = Home(path / "home").make()
     (home.root / "config.toml").write_text(
-        f'[model]\ndefault = "offline"\n[people.ana]\nmail = ["{ANA}"]\nrole = "{role}"\n[mail.rumi]\n'
+        f'[model]\ndefault = "offline"\n[people.ana]\nmail = ["{address}"]\nrole = "{role}"\n[mail.rumi]\n'
         f'address = "{RUMI}"\nchannel = true\nuser = "bob"\nimap = "127.0.0.1:{servers.imap}"\n'
         f'smtp = "127.0.0.1:{servers.smtp}"\npassword = "$MAIL_PASSWORD"\n'
     )
     loaded = load_settings(home.root, {"MAIL_PASSWORD": PASSWORD}, {"language": "en"})
-    engine, channel = FakeEngine(), MailChannel(keys=keys, poll_s=0.05)
+    engine, channel = FakeEngine(), MailChannel(box, keys, poll_s=0.05)
     async with open_app(home, loaded, engine, channels=(channel,)) as app:
         try:
             with trio.fail_after(WITHIN_S):
                 while not channel.looked:  # noqa: ASYNC110
                     await trio.sleep(0.01)
-            yield Running(app, channel, servers, engine)
+            yield Running(app, channel, servers, engine, home.root)
         finally:
             await wind_down((channel,), app.inbox.chats, app.services.fact_extraction)
 
@@ -205,3 +236,75 @@ Remember my number.
         assert "The user answers" in text(await rumi.answer_to(yes))
         again = rumi.put(signed(letter("yes", subject="Re: x", answers=question["Message-ID"])))
         assert "has its answer already" in text(await rumi.answer_to(again))
+
+
+class Broken(Mailbox):
+    """A mailbox whose next connections break after a mail was handed over."""
+
+    breaks = 1
+
+    async def send(self, mail: Outgoing, **how: Any) -> Sent:
+        if self.breaks:
+            self.breaks -= 1
+            await how["hand_over"]()
+            raise MailError("unknown", "The connection broke.")
+        return await super().send(mail, **how)
+
+
+async def test_a_mail_with_an_unknown_outcome_is_told_and_not_sent_again(
+    tmp_path: Path, servers: MailServers
+) -> None:
+    box = Broken("rumi", servers.section("bob"), PASSWORD)
+    async with running(tmp_path, servers, box=box) as rumi:
+        lost = rumi.put(signed(letter("run date", subject="")))
+        with trio.fail_after(WITHIN_S):
+            while not await rumi.app.services.journal.ask(unknown_mails()):  # noqa: ASYNC110
+                await trio.sleep(0.01)
+        asked = _parsed(lost)["Message-ID"]
+        again = rumi.put(signed(letter("run pwd", subject="Re: x", answers=asked)))
+        answer = text(await rumi.answer_to(again))
+        assert answer.startswith("⚠️ I don't know if my mail before this one has reached you")
+        more = rumi.put(signed(letter("run ls", subject="Re: x", answers=asked)))
+        assert "I don't know" not in text(await rumi.answer_to(more))
+        (row,) = [row for row in rumi.children() if row.id == "mail-sender"]
+        assert row.metrics["unknown"] == 1
+    assert len(rumi.received()) == 2
+
+
+async def test_a_person_whose_address_is_refused_is_unreachable(tmp_path: Path, servers: MailServers) -> None:
+    gone = "gone@example.test"
+    async with running(tmp_path, servers, address=gone) as rumi:
+        rumi.put(signed(letter("run date", subject="", sender=gone)))
+        chat, why = await rumi.unreachable()
+        assert chat.startswith("mail-ana_")
+        assert "550 5.1.1" in why
+
+
+async def test_a_report_about_an_answer_makes_its_person_unreachable(
+    tmp_path: Path, servers: MailServers
+) -> None:
+    async with running(tmp_path, servers) as rumi:
+        answer = await rumi.answer_to(rumi.put(signed(letter("run date", subject=""))))
+        forged = BOUNCE.format(kind="message/rfc822").encode()
+        rumi.put(forged)
+        await rumi.judged("automatic")
+        rumi.put(forged.replace(b"<rumi-1@example.test>", answer["Message-ID"].encode()))
+        _, why = await rumi.unreachable()
+        assert why == "550 5.1.1 unknown user"
+    assert len(rumi.received()) == 1
+
+
+async def test_the_facts_and_rights_of_a_chat_are_those_of_its_person(
+    tmp_path: Path, servers: MailServers
+) -> None:
+    async with running(tmp_path, servers, role="guest") as rumi:
+        refused = rumi.put(signed(letter("run date", subject="")))
+        assert "not available" in text(await rumi.answer_to(refused))
+        assert rumi.engine.commands == []
+        ids = rumi.app.services.context.ids
+        assert ids.owner_of("mail-ana_17") == "mail-ana"
+        assert rumi.app.services.context.people.name_of("mail-ana") == "ana"
+        assert rumi.app.services.context.people.name_of("mail-eve") == ""
+        assert not ids.may_be_group("mail-ana_17")
+        with pytest.raises(UsageError, match="one of mail's chats"):
+            ids.check_chosen("mail-ana_17")
