@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from rumi.agent.tool import Tool
 from rumi.app.parts.inputs import TreeInputs
-from rumi.app.parts.mail import MailPart
+from rumi.app.parts.mail import MailPart, add_mail
 from rumi.app.parts.store import StorePart
 from rumi.chats.context import ChatView
 from rumi.chats.people.people import People
@@ -51,5 +51,4 @@ class ServicesPart:
 
 def add_services(inputs: TreeInputs, store: StorePart, people: People, files: FilesFromWeb) -> ServicesPart:
     """Add the services that are configured."""
-    mail = MailPart(inputs, store, files) if inputs.loaded.settings.mail else None
-    return ServicesPart(inputs, people, mail)
+    return ServicesPart(inputs, people, add_mail(inputs, store, files))
