@@ -8,6 +8,7 @@ import contextlib
 import grp
 import os
 import pwd
+import re
 import shlex
 import shutil
 import signal
@@ -300,3 +301,12 @@ class MailServers:
         yield from sorted(
             path for path in box.rglob("*") if path.is_file() and path.parent.name in ("cur", "new")
         )
+
+    def message_ids(self, user: str) -> list[str]:
+        """Return the Message-IDs of all stored mails of a user."""
+        heads = (
+            path.read_bytes().partition(b"\r\n\r\n")[0].partition(b"\n\n")[0] for path in self.stored(user)
+        )
+        return [
+            found[1].decode() for head in heads if (found := re.search(rb"(?im)^Message-ID:\s*(<\S+>)", head))
+        ]

@@ -24,7 +24,7 @@ def rumi(tmp_path: Path) -> Program:
 
 def answers(*lines: str) -> str:
     """The answers to the first questions; Enter for the last ones."""
-    return "".join(f"{line}\n" for line in (*lines, "", ""))
+    return "".join(f"{line}\n" for line in (*lines, "", "", ""))
 
 
 def telegram() -> AbstractContextManager[str]:

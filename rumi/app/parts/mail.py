@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Never
 
+from typing_extensions import override
+
+from actors import Actor, ChildSpec
 from rumi.agent.tool import Tool
 from rumi.agent.tools.mail_access import MailAccess
 from rumi.agent.tools.mail_read import MailRead, MailSave
@@ -85,20 +89,15 @@ class MailPart:
         sends: tuple[Tool, ...] = () if section.smtp is None else (MailSend(access),)
         return (MailSearch(access), MailRead(access), MailSave(access), MailDraft(access), *sends)
 
-    def status(self) -> Sequence[Mapping[str, object]]:
-        """Return a row for each mailbox: its last use, and the error that it ended with."""
-        return tuple(
-            {
-                "name": name,
-                "address": section.address,
-                "used": utc(used) if (used := self._used(name)) else None,
-                "error": self._mailboxes[name].last_error if name in self._mailboxes else "",
-            }
-            for name, section in self.inputs.loaded.settings.mail.items()
-        )
-
-    def _used(self, name: str) -> float:
-        return self._mailboxes[name].last_used if name in self._mailboxes else 0.0
+    def figures(self, name: str) -> Mapping[str, object]:
+        """Return a mailbox's address, its last use, and the error with which that ended."""
+        known = self._mailboxes.get(name)
+        used = known.last_used if known is not None else 0.0
+        return {
+            "address": self.inputs.loaded.settings.mail[name].address,
+            "used": utc(used) if used else None,
+            "failure": known.last_error if known is not None else "",
+        }
 
     async def html_to_text(self, html: str) -> str:
         """Return the visible text of a mail in HTML. Raises `ViewRefused` if it cannot be read."""
@@ -108,3 +107,31 @@ class MailPart:
         if not self._readers:
             self._readers.append(html_reader(Looks(ViewLimits())))
         return await self._readers[0](html)
+
+
+class MailFigures(Actor[Never]):
+    """Shows one mailbox in the status. Connections belong to the calls that use them, not to this actor."""
+
+    def __init__(self, part: MailPart, name: str) -> None:
+        self._part = part
+        self._name = name
+
+    @override
+    def activity(self) -> str:
+        """Return the error of the last use; empty if it worked."""
+        return str(self._part.figures(self._name)["failure"])
+
+    @override
+    def metrics(self) -> Mapping[str, object]:
+        """Return the address, the last use and its error."""
+        return self._part.figures(self._name)
+
+
+def add_mail(inputs: TreeInputs, store: StorePart, files: FilesFromWeb) -> MailPart | None:
+    """Add a row of the status for each mailbox; return None if there is no mailbox."""
+    if not inputs.loaded.settings.mail:
+        return None
+    part = MailPart(inputs, store, files)
+    for name in inputs.loaded.settings.mail:
+        inputs.root.add(ChildSpec(f"mail:{name}", partial(MailFigures, part, name)))
+    return part

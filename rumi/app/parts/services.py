@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rumi.agent.tool import Tool
 from rumi.app.parts.inputs import TreeInputs
-from rumi.app.parts.mail import MailPart
+from rumi.app.parts.mail import MailPart, add_mail
 from rumi.app.parts.store import StorePart
 from rumi.channels.triggers.triggers import Triggers
 from rumi.chats.context import ChatView
@@ -75,5 +75,4 @@ class ServicesPart:
 
 def add_services(inputs: TreeInputs, store: StorePart, people: People, files: FilesFromWeb) -> ServicesPart:
     """Add the services that are configured."""
-    mail = MailPart(inputs, store, files) if inputs.loaded.settings.mail else None
-    return ServicesPart(inputs, people, mail)
+    return ServicesPart(inputs, people, add_mail(inputs, store, files))
