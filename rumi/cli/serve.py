@@ -178,7 +178,9 @@ async def _serve(
 
 def _mail(loaded: "Loaded") -> "tuple[Channel, ...]":
     """Return the mail channel if a mailbox is Rumi's own."""
-    if not any(mailbox.channel for mailbox in loaded.settings.mail.values()):
+    from rumi.platform.config.people import channel_mailbox
+
+    if channel_mailbox(loaded.settings) is None:
         return ()
     from rumi.app.settings import require_model
     from rumi.channels.mail.channel import MailChannel

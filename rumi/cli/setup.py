@@ -82,6 +82,10 @@ class _Wizard:
             from rumi.cli.setup_mail import ask_mail
 
             ask_mail(self)
+            if self.ask_yes(Text("May people write to Rumi by mail, at an address of its own? (y/n)")):
+                from rumi.cli.setup_mailchannel import ask_channel
+
+                ask_channel(self)
 
     def _show_current(self) -> None:
         """Print what is set already."""

@@ -134,15 +134,25 @@ def ask_mail(wizard: Asks) -> None:
     """Ask for a mailbox, try both servers without sending anything, and note what is to be stored."""
     name = next((known for known, box in wizard.loaded.settings.mail.items() if not box.channel), "")
     before = wizard.loaded.settings.mail[name].address if name else ""
-    while address := wizard.ask_line(Text("The address of the mailbox (Enter: none)"), before):
+    if not (address := ask_address(wizard, Text("The address of the mailbox (Enter: none)"), before)):
+        return
+    name = name or re.sub(r"[^a-z0-9]+", "-", address.casefold().rpartition("@")[2]).strip("-")[:32] or "mail"
+    ask_servers(wizard, name, address)
+
+
+def ask_address(wizard: Asks, question: Text, before: str = "") -> str:
+    """Ask for an address until it is one; empty for none."""
+    while address := wizard.ask_line(question, before):
         if re.fullmatch(r"[^@\s<>]+@[^@\s<>]+\.[^@\s<>]+", address):
             break
         wizard.say(Text("This is an address, such as ana@example.org."))
-    if not address:
-        return
+    return address
+
+
+def ask_servers(wizard: Asks, name: str, address: str) -> bool:
+    """Ask for the servers and the password of an address; return False if it is left out."""
     service = guess(address)
     wizard.say(service.about)
-    name = name or re.sub(r"[^a-z0-9]+", "-", address.casefold().rpartition("@")[2]).strip("-")[:32] or "mail"
     variable = f"MAIL_{re.sub(r'[^A-Z0-9]+', '_', name.upper())}_PASSWORD"
     while True:
         imap = wizard.ask_line(Text("The server for reading, host:port"), service.imap)
@@ -152,7 +162,7 @@ def ask_mail(wizard: Asks) -> None:
             Text("The password, or !command that prints it (Enter: leave this out)"), hidden=True
         )
         if not password:
-            return
+            return False
         section = {"address": address, "imap": imap, "smtp": smtp, "user": user}
         if _tried(wizard, name, section, password):
             break
@@ -166,6 +176,7 @@ def ask_mail(wizard: Asks) -> None:
     else:
         wizard.keys[f"mail.{name}.password"] = f"${variable}"
         wizard.secrets[variable] = password
+    return True
 
 
 def _tried(wizard: Asks, name: str, section: dict[str, str], password: str) -> bool:

@@ -25,7 +25,8 @@ from rumi.chats.hub import Hub
 from rumi.chats.inbox import Inbox
 from rumi.errors import ConfigError, FileError
 from rumi.platform.chat_ids import MAIL
-from rumi.platform.config.schema import MailSection, Settings
+from rumi.platform.config.people import channel_mailbox
+from rumi.platform.config.schema import MailSection
 from rumi.platform.config.secrets import mail_key
 from rumi.platform.spooled_file import check_cancelled
 from rumi.platform.texts import mail as mail_texts
@@ -62,11 +63,6 @@ class Box(Looks, Sends, Protocol):
     async def fetch(self, folder: str, uid: int, validity: int | None = None) -> bytes:
         """Return a mail as it is stored."""
         ...
-
-
-def channel_mailbox(settings: Settings) -> tuple[str, MailSection] | None:
-    """Return the name and the section of the mailbox with `channel = true`; None if there is none."""
-    return next(((name, box) for name, box in settings.mail.items() if box.channel), None)
 
 
 class MailChannel(Channel):

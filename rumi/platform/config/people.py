@@ -4,7 +4,7 @@ from typing import Final
 
 from rumi.errors import ConfigError
 from rumi.platform.chat_ids import BUILT_IN as BUILT_IN_CHATS
-from rumi.platform.config.schema import Settings
+from rumi.platform.config.schema import MailSection, Settings
 
 BUILT_IN: Final = ("admin", "member", "guest")
 """Built-in roles, which exist without a section `[roles.NAME]`."""
@@ -105,6 +105,11 @@ def check_services(settings: Settings) -> None:
                     whose=addresses[address.casefold()],
                     name=name,
                 )
+
+
+def channel_mailbox(settings: Settings) -> tuple[str, MailSection] | None:
+    """Return the name and the section of Rumi's own mailbox; None if there is none."""
+    return next(((name, box) for name, box in settings.mail.items() if box.channel), None)
 
 
 def _check_mail_triggers(settings: Settings) -> None:
