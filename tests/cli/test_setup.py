@@ -106,7 +106,7 @@ def test_a_second_run_keeps_everything_with_enter(rumi: Program) -> None:
 
 def test_tools_and_policy_are_asked_for(rumi: Program) -> None:
     rumi.env["RUMI_SANDBOX__TOOLS"] = "work"
-    rumi.run("setup", text="\n5\n\ny\n\n2\nopen\n")
+    rumi.run("setup", text="\n5\n\ny\n\n2\nopen\n\n")
     assert (rumi.home / "config.toml").read_text() == (
         '[model]\ndefault = "offline"\n\n[sandbox]\ntools = "core"\npolicy = "open"\n'
     )

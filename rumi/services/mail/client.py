@@ -15,12 +15,12 @@ import trio
 from rumi.platform.config.schema import MailSection
 from rumi.platform.http import Tls
 from rumi.platform.threads import Offload, Threads
-from rumi.services.mail.connection import Connect, Line, open_line, timed_out
+from rumi.services.mail.connection import Connect, MailLine, open_line, timed_out
 from rumi.services.mail.errors import MailError
 from rumi.services.mail.folders import Folder, Use, folder_for, folder_named
 from rumi.services.mail.found import mails_from
 from rumi.services.mail.imap import ImapSession
-from rumi.services.mail.messages import FoundMail, Health, MailQuery, SearchResult, Sent
+from rumi.services.mail.messages import FoundMail, Health, MailQuery, MailsFound, Sent
 from rumi.services.mail.searching import no_folder, search_in
 from rumi.services.mail.smtp import SmtpSession, unknown_outcome
 from rumi.services.mail.writing import Outgoing
@@ -69,7 +69,7 @@ class Mailbox:
         self.last_used = 0.0
         self.last_error = ""
 
-    async def search(self, query: MailQuery) -> SearchResult:
+    async def search(self, query: MailQuery) -> MailsFound:
         """Return the newest mails that match, newest first."""
         return await self._reading(lambda imap: search_in(imap, query))
 
@@ -171,7 +171,7 @@ class Mailbox:
             return result
 
     @asynccontextmanager
-    async def _smtp(self, address: str) -> AsyncIterator[tuple[Line, SmtpSession]]:
+    async def _smtp(self, address: str) -> AsyncIterator[tuple[MailLine, SmtpSession]]:
         """Log in at the SMTP server for a block; note the use, and the error that it ends with."""
         with self._used():
             async with self._line(address) as line:
@@ -181,14 +181,14 @@ class Mailbox:
                     yield line, smtp
 
     @asynccontextmanager
-    async def _line(self, address: str) -> AsyncIterator[Line]:
+    async def _line(self, address: str) -> AsyncIterator[MailLine]:
         line = await open_line(address, await self._tls.context(), self.section.timeout_s, self._connect)
         try:
             yield line
         finally:
             line.close()
 
-    async def _leave(self, line: Line, goodbye: Callable[[], None]) -> None:
+    async def _leave(self, line: MailLine, goodbye: Callable[[], None]) -> None:
         """Say goodbye within a short time; a server that does not answer is left all the same."""
         with suppress(MailError), trio.move_on_after(_CLOSE_S):
             await line.run(self._offload, goodbye)
@@ -204,7 +204,7 @@ class Mailbox:
             raise
         self.last_error = ""
 
-    async def _bounded(self, line: Line, work: Callable[[], T]) -> T:
+    async def _bounded(self, line: MailLine, work: Callable[[], T]) -> T:
         """Run work in a thread, for a bounded time in all: a server could send one byte at a time."""
         try:
             with trio.fail_after(_TIMES * self.section.timeout_s):

@@ -25,7 +25,7 @@ _IMPLICIT: Final = (993, 465)
 """Ports whose connections begin with TLS (RFC 8314)."""
 
 
-class Line:
+class MailLine:
     """A connection to one server. `secure` is False for a plain connection to this machine."""
 
     def __init__(self, host: str, port: int, sock: socket.socket, context: ssl.SSLContext) -> None:
@@ -105,7 +105,7 @@ class Line:
 
 async def open_line(
     address: str, context: ssl.SSLContext, timeout_s: float, connect: Connect = trio.open_tcp_stream
-) -> Line:
+) -> MailLine:
     """Connect to `host:port`. `timeout_s` bounds the connection, and each read and write afterwards.
 
     Raises:
@@ -122,7 +122,7 @@ async def open_line(
     # From trio's socket to an ordinary one with a timeout, which the libraries in threads need.
     sock = socket.socket(fileno=stream.socket.detach())
     sock.settimeout(timeout_s)
-    return Line(host, port, sock, context)
+    return MailLine(host, port, sock, context)
 
 
 def host_and_port(address: str) -> tuple[str, int]:

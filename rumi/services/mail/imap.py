@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from rumi.services.mail.connection import (
-    Line,
+    MailLine,
     login_refused,
     not_encrypted,
     timed_out,
@@ -37,10 +37,10 @@ HEADERS: Final = "FROM TO CC SUBJECT DATE MESSAGE-ID"
 HEADER_BYTES: Final = 16_384
 
 
-class _Bounded(imaplib.IMAP4):
+class _BoundedImap(imaplib.IMAP4):
     """`imaplib` on an open connection, of which it reads at most so many bytes."""
 
-    def __init__(self, line: Line, most_bytes: int) -> None:
+    def __init__(self, line: MailLine, most_bytes: int) -> None:
         self._line = line
         self._left = most_bytes
         super().__init__(line.host, line.port)
@@ -92,10 +92,10 @@ class _Bounded(imaplib.IMAP4):
 class ImapSession:
     """A connection to an IMAP server, after the login. All methods block, and raise `MailError`."""
 
-    def __init__(self, line: Line, max_bytes: int) -> None:
+    def __init__(self, line: MailLine, max_bytes: int) -> None:
         self._line = line
         self._max_bytes = max_bytes
-        self._imap: _Bounded | None = None
+        self._imap: _BoundedImap | None = None
         self._address = f"{line.host}:{line.port}"
         self._alerts: list[str] = []
         self.folder: Folder | None = None
@@ -122,7 +122,7 @@ class ImapSession:
         with _errors(self._address):
             if line.begins_with_tls:
                 line.wrap()
-            imap = self._imap = _Bounded(line, self._max_bytes + _OVERHEAD_BYTES)
+            imap = self._imap = _BoundedImap(line, self._max_bytes + _OVERHEAD_BYTES)
             if not line.begins_with_tls and not line.stays_here:
                 if "STARTTLS" not in imap.capabilities or imap.state != "NONAUTH":
                     raise not_encrypted(self._address, "the server does not offer STARTTLS")
@@ -239,7 +239,7 @@ class ImapSession:
         return list(imap.untagged_responses.pop(kind, []))
 
     @property
-    def _live(self) -> _Bounded:
+    def _live(self) -> _BoundedImap:
         if self._imap is None:
             raise RuntimeError("log in first")
         return self._imap

@@ -50,7 +50,7 @@ class FoundMail:
 
 
 @dataclass(frozen=True, slots=True)
-class SearchResult:
+class MailsFound:
     """The newest mails that were found, newest first.
 
     `more` is True if the folders have more mails than these. `notes` say what the server could not do, and

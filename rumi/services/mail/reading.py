@@ -40,7 +40,7 @@ _ID: Final = re.compile(r"<[^<>\s]{1,900}>")
 
 
 @dataclass(frozen=True, slots=True)
-class Attachment:
+class MailFile:
     """A file of a mail. `number` counts from 1. `data` is decoded."""
 
     number: int
@@ -75,7 +75,7 @@ class ReadMail:
     references: tuple[str, ...]
     text: str
     html: str = ""
-    attachments: tuple[Attachment, ...] = ()
+    attachments: tuple[MailFile, ...] = ()
     left_out: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     checked: str = ""
@@ -108,7 +108,7 @@ class _Reader:
         self._texts: list[str] = []
         self._html: list[str] = []
         self._chars = 0
-        self._attachments: list[Attachment] = []
+        self._attachments: list[MailFile] = []
         self._left_out: dict[str, None] = {}
 
     def mail(self) -> ReadMail:
@@ -249,7 +249,7 @@ class _Reader:
         if len(self._attachments) >= _MOST_ATTACHMENTS:
             self._leave_out(f"attachments after the first {_MOST_ATTACHMENTS}")
             return
-        self._attachments.append(Attachment(len(self._attachments) + 1, name[:300], kind[:100], data))
+        self._attachments.append(MailFile(len(self._attachments) + 1, name[:300], kind[:100], data))
 
     def _leave_out(self, what: str) -> None:
         if len(self._left_out) < 20:

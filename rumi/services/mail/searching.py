@@ -7,7 +7,7 @@ from rumi.services.mail.errors import MailError
 from rumi.services.mail.folders import Folder, folder_for, folder_named
 from rumi.services.mail.found import mails_from
 from rumi.services.mail.imap import ImapSession
-from rumi.services.mail.messages import FoundMail, MailQuery, SearchResult
+from rumi.services.mail.messages import FoundMail, MailQuery, MailsFound
 from rumi.services.mail.queries import Part, is_foreign, parts_of
 
 MOST: Final = 100
@@ -22,7 +22,7 @@ _MOST_CHECKED: Final = 500
 """Mails whose headers or structure are read, if the server itself cannot look for something."""
 
 
-def search_in(imap: ImapSession, query: MailQuery) -> SearchResult:
+def search_in(imap: ImapSession, query: MailQuery) -> MailsFound:
     """Search, in a thread, and return the newest mails first.
 
     Raises:
@@ -41,7 +41,7 @@ def search_in(imap: ImapSession, query: MailQuery) -> SearchResult:
         more = more or rest
     found.sort(key=lambda mail: (mail.arrived, mail.uid), reverse=True)
     notes += (f"The server says: {words}" for words in imap.alerts)
-    return SearchResult(tuple(found[:most]), more or len(found) > most, tuple(dict.fromkeys(notes)))
+    return MailsFound(tuple(found[:most]), more or len(found) > most, tuple(dict.fromkeys(notes)))
 
 
 def _folders(imap: ImapSession, name: str) -> tuple[tuple[Folder, ...], int]:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from rumi.services.mail.connection import (
-    Line,
+    MailLine,
     login_refused,
     not_encrypted,
     timed_out,
@@ -33,7 +33,7 @@ _NAME: Final = "[127.0.0.1]"
 class _Smtp(smtplib.SMTP):
     """`smtplib` on an open connection."""
 
-    def __init__(self, line: Line, timeout_s: float) -> None:
+    def __init__(self, line: MailLine, timeout_s: float) -> None:
         self._line = line
         super().__init__(timeout=timeout_s, local_hostname=_NAME)
 
@@ -59,7 +59,7 @@ class _Smtp(smtplib.SMTP):
 class SmtpSession:
     """A connection to an SMTP server. All methods block, and raise `MailError`."""
 
-    def __init__(self, line: Line, timeout_s: float) -> None:
+    def __init__(self, line: MailLine, timeout_s: float) -> None:
         self._line = line
         self._address = f"{line.host}:{line.port}"
         self._smtp = _Smtp(line, timeout_s)
