@@ -52,7 +52,7 @@ from rumi.tasks.schedules.schedule_calls import ScheduleCalls
 from rumi.tasks.task_calls import TaskCalls
 
 if TYPE_CHECKING:
-    from rumi.channels.mail.watcher import Watched
+    from rumi.channels.mail.watcher import WatchedMailbox
 
 logger = logging.getLogger(__name__)
 
@@ -129,7 +129,7 @@ def _add_triggers(
     return TriggerCalls(triggers, store.journal.ask, inputs.ids, chats.inbox.reply)
 
 
-def _watched(agent: AgentPart, triggers: Triggers) -> "Sequence[Watched]":
+def _watched(agent: AgentPart, triggers: Triggers) -> "Sequence[WatchedMailbox]":
     try:
         return agent.services.watched_by(triggers)
     except RumiError as error:  # one password is missing: all other parts work
@@ -137,14 +137,14 @@ def _watched(agent: AgentPart, triggers: Triggers) -> "Sequence[Watched]":
         return ()
 
 
-def _add_watcher(inputs: TreeInputs, store: StorePart, watched: "Watched") -> None:
-    from rumi.channels.mail.watcher import Watcher
+def _add_watcher(inputs: TreeInputs, store: StorePart, watched: "WatchedMailbox") -> None:
+    from rumi.channels.mail.watcher import MailWatcher
 
     key = f"mail watcher {watched.account}"
     inputs.root.add(
         ChildSpec(
             f"mail-{watched.name}",
-            lambda: Watcher(watched, store.journal.ask, serves=lambda: inputs.workers.serves(key)),
+            lambda: MailWatcher(watched, store.journal.ask, serves=lambda: inputs.workers.serves(key)),
         )
     )
 

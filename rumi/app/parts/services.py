@@ -19,7 +19,7 @@ from rumi.platform.threads import Threads
 from rumi.web.files_from_web import FilesFromWeb
 
 if TYPE_CHECKING:
-    from rumi.channels.mail.watcher import Watched
+    from rumi.channels.mail.watcher import WatchedMailbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class ServicesPart:
                 return self.mail.tools(name, view)
         return ()
 
-    def watched_by(self, triggers: Triggers) -> tuple[Watched, ...]:
+    def watched_by(self, triggers: Triggers) -> tuple[WatchedMailbox, ...]:
         """Return the mailboxes that the rules of triggers look at.
 
         Raises:

@@ -15,12 +15,12 @@ from actors import ActorRef, ActorStopped, ChildSpec, MailboxFull, Supervisor
 from rumi.agent.tool import Tool
 from rumi.agent.tools.send_file import SendFile as SendFileTool
 from rumi.channels.channel import Channel, Process
-from rumi.channels.mail.intake import Intake, IntakeFigures, MailPerson, Rules
+from rumi.channels.mail.intake import IntakeFigures, MailIntake, MailPerson, MailSenders
 from rumi.channels.mail.keys import DnsKeys
-from rumi.channels.mail.messages import DeliverFile, Flush, LeaveChats, LookFor, SenderMessage, TakeChats
-from rumi.channels.mail.sender import MailSender, Office, Sends
+from rumi.channels.mail.sender import MailSender, MailSenderMessage, Office, Sends
 from rumi.channels.mail.signatures import Keys
-from rumi.channels.mail.watcher import Looks, StopWatching, Watched, Watcher, WatchMemory
+from rumi.channels.mail.watcher import ListsMails, MailWatcher, StopWatching, WatchedMailbox, WatchMemory
+from rumi.channels.sending import DeliverFile, Flush, LeaveChats, LookFor, TakeChats
 from rumi.chats.hub import Hub
 from rumi.chats.inbox import Inbox
 from rumi.errors import ConfigError, FileError
@@ -57,7 +57,7 @@ WATCHER: Final = "mail watcher"
 """Partition key of watching a mailbox: the worker that serves it watches for all workers."""
 
 
-class Box(Looks, Sends, Protocol):
+class ChannelMailbox(ListsMails, Sends, Protocol):
     """The mailbox of the channel: `rumi.services.mail.client.Mailbox`."""
 
     async def fetch(self, folder: str, uid: int, validity: int | None = None) -> bytes:
@@ -73,7 +73,7 @@ class MailChannel(Channel):
 
     def __init__(
         self,
-        box: Box | None = None,
+        box: ChannelMailbox | None = None,
         keys: Keys | None = None,
         now: Callable[[], float] = time.time,
         *,
@@ -101,7 +101,7 @@ class MailChannel(Channel):
         self._memory = WatchMemory()
         self._reading = Threads(2)
         self._in_memory = trio.CapacityLimiter(2)
-        self._sender: ActorRef[SenderMessage] | None = None
+        self._sender: ActorRef[MailSenderMessage] | None = None
         self._watcher: ActorRef[StopWatching] | None = None
 
     @asynccontextmanager
@@ -179,8 +179,8 @@ class MailChannel(Channel):
             await journal.ask(mark_unreachable(chat, why))
             await self._ended(chat)
 
-        intake = Intake(
-            Rules(self._people, section.address, section.signed_by, self._language),
+        intake = MailIntake(
+            MailSenders(self._people, section.address, section.signed_by, self._language),
             accept=inbox.accept_mail,
             fetch=fetch,
             unreachable=unreachable,
@@ -193,11 +193,11 @@ class MailChannel(Channel):
         )
         poll_s = section.poll_s if self._poll_s is None else self._poll_s
         account = account_of(section)
-        watched = Watched(self.account, account, box, {FOLDER: intake.take_all}, poll_s, self._memory)
+        watched = WatchedMailbox(self.account, account, box, {FOLDER: intake.take_all}, poll_s, self._memory)
         self._watcher = root.add(
             ChildSpec(
                 "mail",
-                lambda: Watcher(
+                lambda: MailWatcher(
                     watched,
                     journal.ask,
                     serves=lambda: self._process.serves(f"{WATCHER} {account}"),

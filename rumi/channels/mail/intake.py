@@ -14,7 +14,7 @@ from typing import Final
 from rumi.channels.mail.bounces import bounce_in
 from rumi.channels.mail.senders import author_of, automatic, ids_in
 from rumi.channels.mail.signatures import Flaw, Keys, Mail, headers_of, proof_of
-from rumi.channels.mail.words import Words, own_subject, words_of
+from rumi.channels.mail.words import OwnWords, own_subject, words_of
 from rumi.chats.commands import parse_chat_command
 from rumi.errors import RumiError
 from rumi.platform.chat_ids import MAIL
@@ -64,7 +64,7 @@ class IntakeFigures:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class MailSenders:
     """Whose mails are accepted: `people` by their address in lower case.
 
     `own` is the channel's address. `signed_by` are domains whose signatures count for the domains below them.
@@ -76,7 +76,7 @@ class Rules:
     language: Language = "en"
 
 
-class Intake:
+class MailIntake:
     """Takes the mails of the channel's inbox, one after another.
 
     `accept` stores a message. `fetch` returns the bytes of a mail. `unreachable` is called with the chat of a
@@ -85,7 +85,7 @@ class Intake:
 
     def __init__(
         self,
-        rules: Rules,
+        rules: MailSenders,
         *,
         accept: Callable[[ReceivedMail, int], Awaitable[Taken]],
         fetch: Callable[[FoundMail], Awaitable[bytes]],
@@ -97,7 +97,7 @@ class Intake:
         now: Callable[[], float],
         figures: IntakeFigures,
     ) -> None:
-        self._rules = rules
+        self._senders = rules
         self._accept = accept
         self._fetch = fetch
         self._unreachable = unreachable
@@ -133,20 +133,20 @@ class Intake:
         if headers is None:
             return self._refused("unreadable")
         author = author_of(headers)
-        kind = automatic(headers, author, self._rules.own)
+        kind = automatic(headers, author, self._senders.own)
         if kind == "bounce":
             await self._take_bounce(raw)
         if kind:
             self._figures.counts["automatic"] += 1
             return True
-        person = self._rules.people.get(author)
+        person = self._senders.people.get(author)
         if person is None:
             self._figures.counts["strangers"] += 1
             return True
         arrived = found.arrived or self._now()
         mail = Mail(raw, headers, author, arrived)
         try:
-            proof = await proof_of(mail, self._keys, self._offload, self._now(), self._rules.signed_by)
+            proof = await proof_of(mail, self._keys, self._offload, self._now(), self._senders.signed_by)
         except RumiError as error:
             logger.warning("%s", error.message)
             if self._now() - arrived < DEFER_S:
@@ -164,7 +164,7 @@ class Intake:
     def _concerns(self, found: FoundMail) -> bool:
         """Return True if a mail may be a person's, or a report about a mail; others are not fetched."""
         sender = found.sender.lower()
-        return any(one in sender for one in (*self._rules.people, "mailer-daemon", "postmaster", "<>"))
+        return any(one in sender for one in (*self._senders.people, "mailer-daemon", "postmaster", "<>"))
 
     def _refused(self, flaw: Flaw) -> bool:
         self._figures.counts["damaged" if flaw == "unreadable" else "unproved"] += 1
@@ -206,7 +206,7 @@ class Intake:
             command, answer = await self._answered(chat, asked, verdict)
             words, attachments = (command, ()) if command else (words, attachments)
         if not words and not attachments:
-            answer = mail_texts.no_words(self._rules.language)
+            answer = mail_texts.no_words(self._senders.language)
         message = Incoming(
             chat=chat,
             text=words,
@@ -232,7 +232,7 @@ class Intake:
         if not asked.numbers:
             return "", None
         if self._now() - asked.at > mail_texts.ANSWER_DAYS * 86_400:
-            return "", mail_texts.too_late(self._rules.language)
+            return "", mail_texts.too_late(self._senders.language)
         return f"/{'yes' if yes else 'no'} {' '.join(map(str, asked.numbers))}", None
 
 
@@ -252,7 +252,7 @@ def new_chat(owner: str, message_id: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class MailContent:
     """What a mail says: its sender's own words, their first line without the subject, and the rest."""
 
     words: str
@@ -260,7 +260,7 @@ class Content:
     attachments: tuple[Attachment, ...]
 
 
-def content_of(read: ReadMail, text: str, found: FoundMail, *, in_thread: bool) -> Content:
+def content_of(read: ReadMail, text: str, found: FoundMail, *, in_thread: bool) -> MailContent:
     """Return a mail's own words in its `text`, and the words of others and the files in it. Blocks.
 
     `in_thread` means that the mail belongs to a chat that is known.
@@ -269,7 +269,7 @@ def content_of(read: ReadMail, text: str, found: FoundMail, *, in_thread: bool) 
     subject = own_subject(read.subject, answers=bool(read.references))
     if (read.references or (read.subject and not subject)) and not in_thread and not words.rest:
         # An answer to somebody else, or a mail that is handed on, without a mark where its text begins.
-        words = Words("", words.own)
+        words = OwnWords("", words.own)
     own = words.own
     if subject and subject.casefold() not in own.casefold():
         own = f"{subject}\n\n{own}".strip()
@@ -280,4 +280,4 @@ def content_of(read: ReadMail, text: str, found: FoundMail, *, in_thread: bool) 
         Attachment("file", f"{where}/{one.number}", one.name, one.media_type, one.size)
         for one in read.attachments[:MOST_FILES]
     )
-    return Content(own, words.own.partition("\n")[0].strip(), (*others, *files))
+    return MailContent(own, words.own.partition("\n")[0].strip(), (*others, *files))

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 from secrets import token_hex
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 import trio
 from typing_extensions import override
 
 from actors import Actor, ActorError, ActorRef, Backoff, Refused, answers
 from rumi.channels.mail.composing import reply_mail
-from rumi.channels.mail.messages import DeliverFile, Flush, LeaveChats, LookFor, SenderMessage, TakeChats
+from rumi.channels.sending import DeliverFile, Flush, LeaveChats, LookFor, TakeChats
 from rumi.chats.events import Replied, with_commands
 from rumi.chats.hub import Hub
 from rumi.errors import RumiError
@@ -41,6 +41,8 @@ from rumi.store.ownership import partition_of
 from rumi.texts import Language
 
 logger = logging.getLogger(__name__)
+
+MailSenderMessage: TypeAlias = DeliverFile | Flush | LookFor | TakeChats | LeaveChats
 
 WAITS: Final = Backoff(first_s=5.0, factor=2.0, cap_s=900.0)
 """Pauses after a failure of the mail server, in seconds."""
@@ -98,7 +100,7 @@ class Office:
     figures: SenderFigures = field(default_factory=SenderFigures)
 
 
-class MailSender(Actor[SenderMessage]):
+class MailSender(Actor[MailSenderMessage]):
     """Sends the stored replies of the channel's chats, in the order of each chat.
 
     `owns` returns True for chats of the channel, `serves` for those that this process serves. `ended` ends a
@@ -137,7 +139,7 @@ class MailSender(Actor[SenderMessage]):
         await self.start(self._listen)
         await self._look()
 
-    async def receive(self, message: SenderMessage) -> None:
+    async def receive(self, message: MailSenderMessage) -> None:
         """Handle the message to which no caller waits for an answer."""
         if isinstance(message, LookFor):
             self._look_in(message.chats)

@@ -51,7 +51,7 @@ Keys: TypeAlias = Callable[[str], Awaitable[bytes | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class MailProof:
     """The result of a check: `marks` identify a proved mail's signatures; otherwise, `flaw` says why."""
 
     flaw: Flaw | None = None
@@ -70,7 +70,7 @@ class Mail:
 
 async def proof_of(
     mail: Mail, keys: Keys, offload: Offload, now: float, signed_by: Sequence[str] = ()
-) -> Proof:
+) -> MailProof:
     """Check that the domain of the mail's author has signed it.
 
     The signing domain must be the author's own, or one of `signed_by` above it. No other domain is asked for
@@ -80,23 +80,23 @@ async def proof_of(
         RumiError: A key cannot be looked up now.
     """
     if repeated_header(mail.headers):
-        return Proof("repeated")
+        return MailProof("repeated")
     signatures = [value for name, value in mail.headers if name == "dkim-signature"]
     if not signatures:
-        return Proof("unsigned")
+        return MailProof("unsigned")
     domain = mail.author.rpartition("@")[2]
     ours = [(index, _tags(value)) for index, value in enumerate(signatures)]
     ours = [(index, tags) for index, tags in ours if _is_aligned(tags.get("d", ""), domain, signed_by)]
     if not ours:
-        return Proof("unaligned")
+        return MailProof("unaligned")
     ours = ours[:MOST_SIGNATURES]
     marks = tuple(dict.fromkeys(_mark(tags) for _, tags in ours))
     flaw: Flaw | None = None
     for index, tags in ours:
         flaw = _flaw_of(tags, mail, now) or await _verified(mail.raw, index, tags, keys, offload)
         if flaw is None:
-            return Proof(marks=marks)
-    return Proof(flaw)
+            return MailProof(marks=marks)
+    return MailProof(flaw)
 
 
 def headers_of(raw: bytes) -> Headers | None:

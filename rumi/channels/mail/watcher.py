@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from actors import Actor, ActorError, Backoff, Request, answers
 from rumi.errors import RumiError
-from rumi.services.mail.messages import FoundMail, MailQuery, SearchResult
+from rumi.services.mail.messages import FoundMail, MailQuery, MailsFound
 from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.mail_positions import MailPosition, mail_position, move_mail_position
 
@@ -44,7 +44,7 @@ Raises a RumiError if nothing can be taken now.
 """
 
 
-class Looks(Protocol):
+class ListsMails(Protocol):
     """Lists mails: `rumi.services.mail.client.Mailbox`."""
 
     async def new_since(
@@ -53,7 +53,7 @@ class Looks(Protocol):
         """Return up to `most` mails after a position, oldest first, and the new position."""
         ...
 
-    async def search(self, query: MailQuery) -> SearchResult:
+    async def search(self, query: MailQuery) -> MailsFound:
         """Return the newest mails that match."""
         ...
 
@@ -74,23 +74,23 @@ class WatchMemory:
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class WatchedMailbox:
     """A mailbox to watch: its `name`, its `account` at its server, and who takes the mails of each folder."""
 
     name: str
     account: str
-    mailbox: Looks
+    mailbox: ListsMails
     folders: Mapping[str, Take]
     poll_s: float
     memory: WatchMemory = field(default_factory=WatchMemory)
 
 
-class Watcher(Actor[StopWatching]):
+class MailWatcher(Actor[StopWatching]):
     """Watches the folders of one mailbox, while `serves` returns True: of several workers, one watches."""
 
     def __init__(
         self,
-        watched: Watched,
+        watched: WatchedMailbox,
         ask: AskJournal,
         *,
         serves: Callable[[], bool] = lambda: True,

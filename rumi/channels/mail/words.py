@@ -38,14 +38,14 @@ _OF_OTHERS: Final = re.compile(r"\s*(?:re|fwd?|aw|wg|rv|enc|res|tr|sv|vs)\s*(?:\
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class OwnWords:
     """A mail's text: what its sender wrote, and the rest, which counts as the words of others."""
 
     own: str
     rest: str = ""
 
 
-def words_of(text: str) -> Words:
+def words_of(text: str) -> OwnWords:
     """Split the text of a mail. The order of the lines stays.
 
     Lines that are quoted, and everything below a mark of a forwarded or answered mail, are the rest. What
@@ -72,7 +72,7 @@ def words_of(text: str) -> Words:
         elif not _PHONE.fullmatch(short):
             own.append(line)
         at += 1
-    return Words("\n".join(own).strip(), "\n".join(rest).strip())
+    return OwnWords("\n".join(own).strip(), "\n".join(rest).strip())
 
 
 def own_subject(subject: str, *, answers: bool) -> str:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final, Protocol
 
 from rumi.channels.mail.intake import visible_text
-from rumi.channels.mail.watcher import Looks, Take, Watched
+from rumi.channels.mail.watcher import ListsMails, Take, WatchedMailbox
 from rumi.channels.triggers.reading import EVENT_CHARS, ReadEvent, bounded_id
 from rumi.channels.triggers.triggers import ChatUnreachable, Trigger, Triggers
 from rumi.platform.config.schema import MailSection, TriggerSection
@@ -27,7 +27,7 @@ MOST_NAMED: Final = 10
 _MOST_FIELD_CHARS: Final = 5000
 
 
-class Box(Looks, Protocol):
+class RuleMailbox(ListsMails, Protocol):
     """A mailbox: `rumi.services.mail.client.Mailbox`."""
 
     async def fetch(self, folder: str, uid: int, validity: int | None = None) -> bytes:
@@ -58,11 +58,11 @@ def _has(pattern: str, field: str) -> bool:
 
 def watched_by_rules(
     triggers: Triggers,
-    boxes: Mapping[str, tuple[MailSection, Box]],
+    boxes: Mapping[str, tuple[MailSection, RuleMailbox]],
     account_of: Callable[[MailSection], str],
     offload: Offload,
     html: HtmlToText,
-) -> tuple[Watched, ...]:
+) -> tuple[WatchedMailbox, ...]:
     """Return the mailboxes that triggers need, each with who takes the mails of its folders."""
     wanted: defaultdict[str, defaultdict[str, list[Trigger]]] = defaultdict(lambda: defaultdict(list))
     for trigger in triggers.triggers.values():
@@ -75,11 +75,11 @@ def watched_by_rules(
             folder: MailRules(triggers, rules, partial(_fetch, box), offload, html).take
             for folder, rules in folders.items()
         }
-        found.append(Watched(name, account_of(section), box, takes, section.poll_s))
+        found.append(WatchedMailbox(name, account_of(section), box, takes, section.poll_s))
     return tuple(found)
 
 
-async def _fetch(box: Box, mail: FoundMail) -> bytes:
+async def _fetch(box: RuleMailbox, mail: FoundMail) -> bytes:
     return await box.fetch(mail.folder, mail.uid, mail.validity)
 
 

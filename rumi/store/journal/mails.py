@@ -202,7 +202,7 @@ def note_told(transaction: Transaction, chat: str, turns: tuple[str, ...]) -> No
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedByMail:
     """What a reply asks: the numbers of the calls that a yes or a no answers, and when it was stored."""
 
     numbers: tuple[int, ...] = ()
@@ -210,7 +210,7 @@ class Asked:
 
 
 @step(reads=True)
-def asked_in(transaction: Transaction, chat: str, delivery: int) -> Asked:
+def asked_in(transaction: Transaction, chat: str, delivery: int) -> AskedByMail:
     """Return what the reply with a delivery number asks; nothing if the chat has no such reply."""
     rows = transaction.db.execute(
         "SELECT buttons, outbox.created FROM outbox JOIN messages ON reply = outbox.id"
@@ -219,4 +219,4 @@ def asked_in(transaction: Transaction, chat: str, delivery: int) -> Asked:
     ).fetchall()
     words = [button.words.split() for buttons, _ in rows for button in buttons_in(buttons)]
     numbers = [int(word[1]) for word in words if len(word) == 2 and word[0] == "/yes" and word[1].isdecimal()]
-    return Asked(tuple(dict.fromkeys(numbers)), rows[0][1] if rows else 0.0)
+    return AskedByMail(tuple(dict.fromkeys(numbers)), rows[0][1] if rows else 0.0)

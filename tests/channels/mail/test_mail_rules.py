@@ -10,7 +10,7 @@ import trio
 
 from actors import ChildSpec, Supervisor
 from rumi.channels.mail.channel import account_of
-from rumi.channels.mail.watcher import Watched, Watcher
+from rumi.channels.mail.watcher import MailWatcher, WatchedMailbox
 from rumi.channels.triggers.mail_rules import matches, watched_by_rules
 from rumi.channels.triggers.triggers import Triggers, triggers_of
 from rumi.errors import ConfigError
@@ -47,7 +47,7 @@ async def plain(html: str) -> str:
 class Ruled:
     house: House
     triggers: Triggers
-    watched: Watched
+    watched: WatchedMailbox
     servers: MailServers
 
     def put(self, *subjects: str, sender: str = "bill@shop.test", **more: object) -> None:
@@ -75,9 +75,9 @@ async def ruled(
         triggers = Triggers(triggers_of(loaded), made.inbox.accept_event)
         boxes = {"work": (servers.section("ana", poll_s=10), servers.mailbox("ana"))}
         (watched,) = watched_by_rules(triggers, boxes, account_of, Threads(2), plain)
-        watched = Watched(watched.name, watched.account, watched.mailbox, watched.folders, 0.02)
+        watched = WatchedMailbox(watched.name, watched.account, watched.mailbox, watched.folders, 0.02)
         beside = Supervisor("beside")
-        beside.add(ChildSpec("mail-work", lambda: Watcher(watched, made.services.journal.ask)))
+        beside.add(ChildSpec("mail-work", lambda: MailWatcher(watched, made.services.journal.ask)))
         async with beside.running():
             with trio.fail_after(WITHIN_S):
                 while not watched.memory.looked:  # noqa: ASYNC110

@@ -13,7 +13,7 @@ from dnslib import QTYPE, RR, TXT, DNSRecord
 
 from rumi.channels.mail.keys import DnsKeys, KeyUnknown
 from rumi.channels.mail.senders import author_of, automatic
-from rumi.channels.mail.signatures import FRESH_S, OLDEST_S, Flaw, Mail, Proof, headers_of, proof_of
+from rumi.channels.mail.signatures import FRESH_S, OLDEST_S, Flaw, Mail, MailProof, headers_of, proof_of
 from tests.channels.mail.letters import ANA, RUMI, key_record, keys, letter, signed
 from tests.chats.house import InlineOffload
 
@@ -22,10 +22,10 @@ NOW = time.time()
 
 async def judged(
     raw: bytes, *, arrived: float = NOW, now: float = NOW, signed_by: tuple[str, ...] = (), author: str = ANA
-) -> Proof:
+) -> MailProof:
     headers = headers_of(raw)
     if headers is None:
-        return Proof("unreadable")
+        return MailProof("unreadable")
     assert author_of(headers) == author
     return await proof_of(Mail(raw, headers, author, arrived), keys, InlineOffload(), now, signed_by)
 

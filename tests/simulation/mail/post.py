@@ -8,7 +8,7 @@ from random import Random
 import trio
 
 from rumi.services.mail.errors import MailError
-from rumi.services.mail.messages import FoundMail, MailQuery, SearchResult, Sent
+from rumi.services.mail.messages import FoundMail, MailQuery, MailsFound, Sent
 from rumi.services.mail.writing import Outgoing
 from rumi.store.journal.mail_positions import MailPosition
 from tests.simulation.ports import Life
@@ -116,9 +116,9 @@ class SimBox:
         upto = new[-1].uid if new else end
         return MailPosition(post.validity, max(upto, position.upto)), tuple(map(self._found, new))
 
-    async def search(self, query: MailQuery) -> SearchResult:
+    async def search(self, query: MailQuery) -> MailsFound:
         await self._line("search")
-        return SearchResult(tuple(map(self._found, reversed(self._post.inbox))))
+        return MailsFound(tuple(map(self._found, reversed(self._post.inbox))))
 
     async def fetch(self, folder: str, uid: int, validity: int | None = None) -> bytes:
         await self._line("mail")

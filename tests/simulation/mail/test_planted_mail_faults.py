@@ -9,8 +9,8 @@ import pytest
 
 from rumi.channels.mail import intake, sender
 from rumi.channels.mail.sender import MailSender
-from rumi.channels.mail.signatures import Proof
-from rumi.channels.mail.watcher import Watcher
+from rumi.channels.mail.signatures import MailProof
+from rumi.channels.mail.watcher import MailWatcher
 from rumi.store.journal.mail_positions import move_mail_position
 from rumi.store.journal.mails import ReceivedMail, accept_mail, reserve_mail, settle_mail, unknown_mails
 from rumi.store.steps import Transaction
@@ -59,9 +59,9 @@ def knows_no_mail_again(patch: pytest.MonkeyPatch) -> None:
 
 
 def moves_before_it_stores(patch: pytest.MonkeyPatch) -> None:
-    look = Watcher._look
+    look = MailWatcher._look
 
-    async def moved_first(self: Watcher, folder: str, take: Any) -> None:
+    async def moved_first(self: MailWatcher, folder: str, take: Any) -> None:
         async def late(found: Any) -> Any:
             position = replace(await self._ask(mails_end(self)), upto=max(mail.uid for mail in found))
             await self._ask(move_mail_position(self._watched.account, folder, position))
@@ -69,17 +69,17 @@ def moves_before_it_stores(patch: pytest.MonkeyPatch) -> None:
 
         await look(self, folder, late)
 
-    def mails_end(self: Watcher) -> Any:
+    def mails_end(self: MailWatcher) -> Any:
         from rumi.store.journal.mail_positions import mail_position
 
         return mail_position(self._watched.account, "INBOX")
 
-    patch.setattr(Watcher, "_look", moved_first)
+    patch.setattr(MailWatcher, "_look", moved_first)
 
 
 def asks_for_no_proof(patch: pytest.MonkeyPatch) -> None:
-    async def proved(mail: Any, *more: Any) -> Proof:
-        return Proof(marks=(f"mark of {hash(mail.raw)}",))
+    async def proved(mail: Any, *more: Any) -> MailProof:
+        return MailProof(marks=(f"mark of {hash(mail.raw)}",))
 
     patch.setattr(intake, "proof_of", proved)
 
@@ -89,10 +89,10 @@ def answers_programs(patch: pytest.MonkeyPatch) -> None:
 
 
 def forgets_what_was_numbered_anew(patch: pytest.MonkeyPatch) -> None:
-    async def nothing(self: Watcher, folder: str) -> tuple[()]:
+    async def nothing(self: MailWatcher, folder: str) -> tuple[()]:
         return ()
 
-    patch.setattr(Watcher, "_renumbered", nothing)
+    patch.setattr(MailWatcher, "_renumbered", nothing)
 
 
 def gives_up_when_it_is_refused_for_now(patch: pytest.MonkeyPatch) -> None:
