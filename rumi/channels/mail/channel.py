@@ -334,10 +334,5 @@ def password_of(process: Process, name: str) -> str:
         raise fault
     secret = secrets.keys.get(key)
     if secret is None:
-        raise ConfigError(
-            "The password of the mailbox {name} is missing.",
-            'Set {setting} = "$VARIABLE", and put VARIABLE=… into .env.',
-            name=name,
-            setting=key,
-        )
+        raise ConfigError("The mailbox {name} has no password.", "Set it with: rumi setup", name=name)
     return secret.reveal()

@@ -1,6 +1,6 @@
 """Texts of the mail channel: what its people read in mails, and what operators read about it."""
 
-from rumi.texts import Language, Text, gettext
+from rumi.texts import Language, gettext
 
 
 def unknown_outcome(language: Language, count: int) -> str:
@@ -65,18 +65,3 @@ def serving(language: Language, address: str, people: int) -> str:
             address=address,
         )
     return gettext(language, "Mail: write to {address}. People: {people}.", address=address, people=people)
-
-
-def not_proved(flaw: str) -> Text:
-    """Say why mails from addresses of people were not accepted."""
-    return {
-        "repeated": Text("a header is there twice"),
-        "unsigned": Text("they have no DKIM signature"),
-        "unaligned": Text("another domain has signed them"),
-        "partial": Text("only a part of the text is signed"),
-        "uncovered": Text("the subject, the sender or the date is not signed"),
-        "old": Text("the signature is too old"),
-        "no_key": Text("the domain does not publish the key"),
-        "invalid": Text("the signature does not fit the mail"),
-        "unreadable": Text("the mail is damaged"),
-    }.get(flaw, Text("unknown reason"))
