@@ -22,6 +22,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 if TYPE_CHECKING:
+    from tests.mail_servers import MailServers
     from tests.postgres import Server
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -99,6 +100,21 @@ def postgres() -> Iterator["Server"]:
         pytest.skip("PostgreSQL's server is not installed")
     with server(*FAST) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def mail_servers() -> Iterator["MailServers"]:
+    """Dovecot and Postfix, which the tests of one module share."""
+    from tests.mail_servers import MailServers, missing
+
+    if reason := missing():
+        assert "mail" not in REQUIRED, reason
+        pytest.skip(reason)
+    servers = MailServers()
+    try:
+        yield servers
+    finally:
+        servers.stop()
 
 
 @pytest.fixture(scope="session")

@@ -130,7 +130,7 @@ class BudgetCommands:
             f"#{member.user}": f"{member.name} #{member.user}"
             for member in await budgets.ask(members_of(owner))
         }
-        principals = {principal.name: principal for principal in self._people.persons.values()}
+        principals = {principal.name: principal for principal in self._people.all}
         shown = []
         for name, whole in list(month.items())[:MOST_PEOPLE]:
             row, principal = today.get(name, UsageRow()), principals.get(name)

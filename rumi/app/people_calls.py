@@ -24,7 +24,7 @@ from rumi.platform.threads import Offload
 
 def person_rows(loaded: Loaded, used: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return a row for each person, the owner of the home first; `used` is today's usage by person."""
-    principals = {person.name: person for person in (OWNER, *people_of(loaded, BUILT_IN).persons.values())}
+    principals = {person.name: person for person in (OWNER, *people_of(loaded, BUILT_IN).all)}
     rows = []
     for name, principal in principals.items():
         rights, today = principal.rights, used.get(name, {})

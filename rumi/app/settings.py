@@ -85,7 +85,12 @@ def people_of(loaded: Loaded, ids: ChatIds) -> People:
     for id, (name, role) in listed(settings).items():
         mine = settings.people[name].telegram if name else (id,)
         persons[id] = Principal(name or f"#{id}", roles[role], mine)
-    return People(ids, persons)
+    named = {
+        name: Principal(name, roles[person.role], person.telegram)
+        for name, person in settings.people.items()
+        if person.mail
+    }
+    return People(ids, persons, named)
 
 
 def roles_of(loaded: Loaded) -> dict[str, Rights]:

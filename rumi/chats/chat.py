@@ -564,8 +564,9 @@ class Chat(Actor[ChatMessage]):
                 return
             # After a restart, a user cannot know yet whether the turn goes on.
             unknown = job.kind in ("retry", "continue") and self._job is not None and self._job.resumes
-            if job.message.away or job.kind == "answer" or unknown:
-                self._queue.hold(job)  # no user could send it again, or a user pressed a button
+            later = self._context.people.ids.answers_later(self._chat)
+            if job.message.away or later or job.kind == "answer" or unknown:
+                self._queue.hold(job)  # nobody could send it again at once, or a user pressed a button
                 return
             if self._queue.takes(job, self._job):
                 runs = self._job

@@ -22,8 +22,10 @@ from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts import storage as storage_texts
 from rumi.store.journal.deliveries import Taken, accept_event
 from rumi.store.journal.inbox import accept_messages, join_albums, knows_chat, message_of_update
+from rumi.store.journal.mails import ReceivedMail, accept_mail
 from rumi.store.journal.outbox import undelivered_replies
 from rumi.store.journal.records import Attachment, Incoming, NotStored, Update
+from rumi.store.steps import Run
 from rumi.texts import Language, Text
 
 COMMAND_REPLY_S = 60.0
@@ -134,19 +136,39 @@ class Inbox:
             NotTaken: nothing can be stored now.
             RumiError: the event could not be stored.
         """
+        event = replace(event, attachments=self._bounded(event))
+        return await self._take(accept_event(event, delivery, most_per_hour, window_s))
+
+    async def accept_mail(self, mail: ReceivedMail, most_per_hour: int) -> Taken:
+        """Store a mail as a message, unless it was stored earlier, and wake its chat.
+
+        `most_per_hour` limits what is stored: see the step of this name. On cancellation, the mail may or may
+        not be stored; a later call finds out.
+
+        Raises:
+            NotTaken: nothing can be stored now.
+            RumiError: the mail could not be stored.
+        """
+        message = replace(self._without_secret(mail.message), attachments=self._bounded(mail.message))
+        stops = (message.chat,) if is_stop(message) else ()
+        return await self._take(accept_mail(replace(mail, message=message), most_per_hour), stops)
+
+    def _bounded(self, message: Incoming) -> tuple[Attachment, ...]:
+        return bounded(message.attachments, self._services.context.settings.session.handed_chars)
+
+    async def _take(self, step: Run[Taken | NotStored], stops: Collection[str] = ()) -> Taken:
+        """Run a step that stores a message once, and wake its chat."""
         taken = Taken()
-        most = self._services.context.settings.session.handed_chars
-        event = replace(event, attachments=bounded(event.attachments, most))
 
         async def store() -> Sequence[Incoming | None] | NotStored:
             nonlocal taken
-            found = await self._services.journal.ask(accept_event(event, delivery, most_per_hour, window_s))
+            found = await self._services.journal.ask(step)
             if isinstance(found, NotStored):
                 return found
             taken = found
             return (taken.message,)
 
-        await self._write(store, (), self._services.context.language)
+        await self._write(store, stops, self._services.context.language)
         return taken
 
     async def join_albums(self, quiet_s: float) -> float | None:

@@ -325,7 +325,8 @@ class Worker:
                 await self._session.append(job.turn, TurnMessage(note, line.tainted))
         # If the person may be away, calls that need a yes are parked, and the reply asks.
         # In a turn of a program no person can say yes, but a person who retries such a turn can.
-        attended = job.kind == "retry" or job.message.by_hand
+        later = self._context.people.ids.answers_later(self._chat)
+        attended = (job.kind == "retry" or job.message.by_hand) and not later
         confirm = partial(self._confirming.confirm, job) if attended else None
         parking = self._parking(job)
         checks = self._context.sums_up(job.message.model)
@@ -392,7 +393,8 @@ class Worker:
         """Return where calls that need a yes are parked; runs of a schedule may have a standing approval."""
         parked, said, context = self._session.parked, job.message, self._context
         if not said.schedule:
-            return parked if said.away or job.allowed else None
+            later = context.people.ids.answers_later(self._chat)
+            return parked if said.away or later or job.allowed else None
 
         def note(why: str) -> None:
             text = standing_texts.ended(job.language, said.schedule, why)

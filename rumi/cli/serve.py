@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 def command(
     telegram: bool | None, web: str | None, webhook: str | None, listen: str | None, debug: bool
 ) -> None:
-    """Serve all that is configured until SIGINT or SIGTERM: terminals, Telegram and the page.
+    """Serve all that is configured until SIGINT or SIGTERM: terminals, Telegram, mail and the page.
 
     The page is served at --web or at [serve] web; the program prints the link that logs a browser in.
     `rumi web link` prints another one, and `rumi web sessions` lists the browsers that are logged in.
@@ -139,6 +139,7 @@ async def _serve(
         bots = tuple([telegram_package.Telegram(webhook, name) for name in loaded.bots()])
     else:
         require_chosen_model(loaded)
+    mail = _mail(loaded) if listens else ()
     language = detect_language(loaded.settings.language, os.environ)
     yield_home(home)
     listening = _listener(loaded, bots, language) if listens else nullcontext(())
@@ -148,9 +149,9 @@ async def _serve(
         cluster = cluster_of(loaded)
         async with show_progress(language) as steps:
             engine = await ready_engine(
-                home, loaded, steps.step, for_many=bool(bots), leases=leases_of(cluster)
+                home, loaded, steps.step, for_many=bool(bots or mail), leases=leases_of(cluster)
             )
-        channels = (*page, *bots, *listener)
+        channels = (*page, *bots, *mail, *listener)
         async with (
             stop_signals() as stop,
             open_app(
@@ -163,7 +164,7 @@ async def _serve(
                 _say(translate(language, note))
             look_for_cycles_seldom()
             app.attach_server.open()
-            if not page and not bots:
+            if not page and not bots and not mail:
                 _say(gettext(language, "Serving terminals: rumi chat. Ctrl-C ends me."))
             fact_extraction = app.services.fact_extraction
             drain_s = loaded.settings.store.drain_s if loaded.settings.store.url else 0.0
@@ -173,6 +174,19 @@ async def _serve(
             )
             with trio.move_on_after(1):
                 await app.attach_server.wait_until_idle()
+
+
+def _mail(loaded: "Loaded") -> "tuple[Channel, ...]":
+    """Return the mail channel if a mailbox is Rumi's own."""
+    from rumi.platform.config.people import channel_mailbox
+
+    if channel_mailbox(loaded.settings) is None:
+        return ()
+    from rumi.app.settings import require_model
+    from rumi.channels.mail.channel import MailChannel
+
+    require_model(loaded)
+    return (MailChannel(),)
 
 
 @contextmanager

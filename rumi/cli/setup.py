@@ -37,9 +37,9 @@ MOST_SHOWN: Final = 20
 def command() -> None:
     """Ask for what a new installation needs, and write config.toml and .env.
 
-    It asks for the language, the model and its key, the bot's token and the users it serves; where commands
-    run is an advanced setting. Keys are tried out online. Enter skips a question and keeps what is there;
-    comments in the files stay. Ctrl-C leaves, and nothing is written.
+    It asks for the language, the model and its key, the bot's token and the users it serves, and a mailbox;
+    where commands run is an advanced setting. Keys are tried out online. Enter skips a question and keeps
+    what is there; comments in the files stay. Ctrl-C leaves, and nothing is written.
     """
     from rumi.platform.config.cascade import load_settings
     from rumi.platform.config.files import home_from
@@ -78,11 +78,19 @@ class _Wizard:
         self._ask_language()
         self._ask_model()
         self._ask_telegram()
-        if self.yes(Text("Advanced settings: where commands run, and which ones? (y/n)")):
+        if self.ask_yes(Text("Advanced settings: where commands run, and which ones? (y/n)")):
             self._ask_tools()
             self._ask_browser()
-        if self.yes(Text("A calendar: read it, and put events into it? (y/n)")):
+        if self.ask_yes(Text("A calendar: read it, and put events into it? (y/n)")):
             self._ask_calendar()
+        if self.ask_yes(Text("A mailbox, which Rumi reads, and sends from after a yes? (y/n)")):
+            from rumi.cli.setup_mail import ask_mail
+
+            ask_mail(self)
+            if self.ask_yes(Text("May people write to Rumi by mail, at an address of its own? (y/n)")):
+                from rumi.cli.setup_mailchannel import ask_channel
+
+                ask_channel(self)
 
     def _show_current(self) -> None:
         """Print what is set already."""
@@ -124,18 +132,22 @@ class _Wizard:
 
     # Questions
 
-    def prompt(self, question: str, default: str = "", *, hidden: bool = False) -> str:
+    def ask_line(self, question: str, default: str = "", *, hidden: bool = False) -> str:
         """Ask for a line; an empty line means the default."""
         shown = f"{translate(self.language, question)}{f' [{default}]' if default else ''}"
         hide = hidden and sys.stdin.isatty()
         answer = prompt(shown, default=default, show_default=False, hide_input=hide, prompt_suffix=": ")
         return str(answer).strip()
 
-    def yes(self, question: str) -> bool:
-        """Ask for a yes or a no."""
-        while (answer := question_texts.yes_or_no(self.prompt(question, "n"))) is None:
+    def ask_yes(self, question: str) -> bool:
+        """Ask until the answer is a yes or a no; Enter is a no."""
+        while (answer := question_texts.yes_or_no(self.ask_line(question, "n"))) is None:
             continue
         return answer
+
+    def keep_anyway(self) -> bool:
+        """Ask whether to keep an answer that could not be tried, because the network may be down."""
+        return self.ask_yes(Text("Keep it all the same? (y/n)"))
 
     def _choose(self, question: str, choices: Sequence[tuple[str, str]], default: str) -> str:
         """Ask for one of the choices, by number or name; return its name."""
@@ -144,7 +156,7 @@ class _Wizard:
         for number, (name, about) in enumerate(choices, 1):
             echo(f"  {number}. {translate(self.language, about) if about else name}")
         while True:
-            answer = self.prompt(Text("Number"), str(names.index(default) + 1))
+            answer = self.ask_line(Text("Number"), str(names.index(default) + 1))
             if answer in names:
                 return answer
             if answer.isdecimal() and 0 < int(answer) <= len(names):
@@ -229,7 +241,7 @@ class _Wizard:
         known = f"{scheme}:{row.first_model}" if scheme != "groq" else ModelSection().default
         model = now if now.startswith(f"{scheme}:") else known
         while True:
-            key = self.prompt(Text("{title} key (Enter: none for now)", title=row.title), hidden=True)
+            key = self.ask_line(Text("{title} key (Enter: none for now)", title=row.title), hidden=True)
             if not key:
                 self.say(Text("Without a key the demo answers; rumi setup asks again."))
                 return
@@ -237,7 +249,7 @@ class _Wizard:
                 for known_model in row.models:
                     if not known_model.name.endswith("*"):
                         echo(f"  {known_model.name}")
-                model = f"{scheme}:{self.prompt('Which of its models', model.partition(':')[2])}"
+                model = f"{scheme}:{self.ask_line('Which of its models', model.partition(':')[2])}"
             if self._tried(model, key=key):
                 assert row.key is not None
                 self.secrets[row.key] = key
@@ -253,7 +265,7 @@ class _Wizard:
         while True:
             for model in server.models[:MOST_SHOWN]:
                 echo(f"  {model}")
-            name = self.prompt(Text("Which of its models"), server.models[0] if server.models else "")
+            name = self.ask_line(Text("Which of its models"), server.models[0] if server.models else "")
             if not name:
                 continue
             if known and self._tried(f"{server.name}:{name}"):
@@ -273,14 +285,14 @@ class _Wizard:
         from rumi.platform.config.schema import CustomServerSection
 
         while True:
-            url = self.prompt(Text("Its address, such as https://host/v1 (Enter: none)"), url)
+            url = self.ask_line(Text("Its address, such as https://host/v1 (Enter: none)"), url)
             if not url:
                 return
-            key = self.prompt(Text("Its key (Enter: none)"), hidden=True) if with_key else ""
+            key = self.ask_line(Text("Its key (Enter: none)"), hidden=True) if with_key else ""
             models = run_async(offered, url, key) if _is_address(url) else None
             for model in (models or ())[:MOST_SHOWN]:
                 echo(f"  {model}")
-            model = self.prompt(Text("Which of its models"), models[0] if models else "")
+            model = self.ask_line(Text("Which of its models"), models[0] if models else "")
             section = name or _name_of(url)
             if not model or not _is_address(url):
                 self.say(Text("It needs an address that begins with http and the name of a model."))
@@ -314,7 +326,7 @@ class _Wizard:
             echo(f"✗ {error_text(self.language, known)}")
             if not isinstance(known, ModelError) or known.kind == "auth":
                 return False
-            return self.yes(Text("Keep it all the same? (y/n)"))
+            return self.keep_anyway()
         self.say(Text("✓ {model} answered in {took_s} s", model=model, took_s=f"{took_s:.1f}"))
         return True
 
@@ -328,7 +340,7 @@ class _Wizard:
             if there
             else Text("Telegram: the bot's token from @BotFather (Enter: none)")
         )
-        while token := self.prompt(question, hidden=True):
+        while token := self.ask_line(question, hidden=True):
             if self._knows(token):
                 self.secrets["TELEGRAM_TOKEN"] = token
                 break
@@ -336,7 +348,7 @@ class _Wizard:
             return
         before = " ".join(map(str, self.loaded.settings.telegram.allowed_users))
         while True:
-            answer = self.prompt(Text("Numeric ids of the users that the bot serves (Enter: none)"), before)
+            answer = self.ask_line(Text("Numeric ids of the users that the bot serves (Enter: none)"), before)
             ids = re.split(r"[\s,]+", answer) if answer else []
             if all(user_id.isdecimal() and 0 < int(user_id) < 2**52 for user_id in ids):
                 break
@@ -356,7 +368,7 @@ class _Wizard:
             if not isinstance(known, RumiError):
                 raise
             echo(f"✗ {error_text(self.language, known)}")
-            return not isinstance(known, ConfigError) and self.yes(Text("Keep it all the same? (y/n)"))
+            return not isinstance(known, ConfigError) and self.keep_anyway()
         self.say(Text("✓ Telegram knows the bot as @{name}", name=name))
         return True
 

@@ -25,10 +25,10 @@ class Asks(Protocol):
     def say(self, text: str) -> None:
         """Print a sentence."""
 
-    def prompt(self, question: str, default: str = "", *, hidden: bool = False) -> str:
+    def ask_line(self, question: str, default: str = "", *, hidden: bool = False) -> str:
         """Ask for a line."""
 
-    def yes(self, question: str) -> bool:
+    def ask_yes(self, question: str) -> bool:
         """Ask for a yes or a no."""
 
     def explain(self, error: BaseException) -> None:
@@ -51,10 +51,10 @@ def ask_calendar(asks: Asks, loaded: "Loaded") -> CalendarAnswers | None:
             "CalDAV server with a user and a password. docs/calendar.md says where services show them."
         )
     )
-    while address := asks.prompt(Text("Its address (Enter: none)")):
+    while address := asks.ask_line(Text("Its address (Enter: none)")):
         name = _name(asks)
-        user = asks.prompt(Text("The user (Enter: it is the private address of a file)"))
-        password = asks.prompt(_PASSWORD, hidden=True) if user else ""
+        user = asks.ask_line(Text("The user (Enter: it is the private address of a file)"))
+        password = asks.ask_line(_PASSWORD, hidden=True) if user else ""
         if _tried(asks, loaded, name, address, user, password):
             return _answers(name, address, user, password)
     return None
@@ -63,7 +63,7 @@ def ask_calendar(asks: Asks, loaded: "Loaded") -> CalendarAnswers | None:
 def _name(asks: Asks) -> str:
     """Ask for the name of the section."""
     while True:
-        name = asks.prompt(Text("A short name for it"), "home").casefold()
+        name = asks.ask_line(Text("A short name for it"), "home").casefold()
         if _NAME.fullmatch(name):
             return name
         asks.say(Text("A name has small letters, digits and hyphens."))
@@ -98,7 +98,7 @@ def _tried(asks: Asks, loaded: "Loaded", name: str, address: str, user: str, pas
                 raise one.error
     except Exception as error:  # noqa: BLE001  # raised again, unless it is expected
         asks.explain(error)
-        return asks.yes(Text("Keep it all the same? (y/n)"))
+        return asks.ask_yes(Text("Keep it all the same? (y/n)"))
     show(asks.say, found)
     return True
 

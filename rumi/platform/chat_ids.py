@@ -71,7 +71,8 @@ class ChannelPrefix:
     `numbers` is true, the names are numbers, so a person can name an owner by the number alone. Names of
     groups start with `groups`; if `groups` is empty, every chat of the channel may be a group. If `bots` is
     true, the channel may have several bots. For every bot except the first, the prefix is followed by the
-    bot's name and `-`, as in `tgwork-123`.
+    bot's name and `-`, as in `tgwork-123`. If `people` is true, the names are those of `[people.NAME]`, and
+    no chat is a group. If `later` is true, people read and answer later: no question can wait during a turn.
     """
 
     text: str
@@ -79,6 +80,8 @@ class ChannelPrefix:
     numbers: bool = False
     groups: str = ""
     bots: bool = False
+    people: bool = False
+    later: bool = False
 
     def of_bot(self, chat: str) -> str:
         """Return the prefix of the bot to which the chat belongs, such as `tg` or `tgwork-`."""
@@ -128,7 +131,19 @@ class ChatIds:
     def may_be_group(self, chat: str) -> bool:
         """Return True if more than one person may write in the chat."""
         prefix = self._of_channel(chat)
-        return prefix is not None and chat.startswith(f"{prefix.of_bot(chat)}{prefix.groups}")
+        if prefix is None or prefix.people:
+            return False
+        return chat.startswith(f"{prefix.of_bot(chat)}{prefix.groups}")
+
+    def person_of(self, chat: str) -> str:
+        """Return the name in `[people]` of a chat's or an owner's person; empty if it has none."""
+        prefix = self._of_channel(chat)
+        return self.owner_of(chat).removeprefix(prefix.text) if prefix is not None and prefix.people else ""
+
+    def answers_later(self, chat: str) -> bool:
+        """Return True if nobody can answer a question while a turn of the chat runs."""
+        prefix = self._of_channel(chat)
+        return prefix is not None and prefix.later
 
     def private_owner(self, chat: str, user: int) -> str:
         """Return the owner of the private chats that `user` has with the bot of the given chat."""
@@ -192,7 +207,8 @@ def unknown_chat(chat: str) -> UsageError:
 
 TELEGRAM = ChannelPrefix("tg", "Telegram", numbers=True, groups="-", bots=True)
 
+MAIL = ChannelPrefix("mail-", "mail", people=True, later=True)
 
-BUILT_IN = ChatIds((TELEGRAM,))
+BUILT_IN = ChatIds((TELEGRAM, MAIL))
 """The chat id prefixes of Rumi's built-in channels. They apply even if no such channel runs: chats of these
 channels keep their owners, and no client can choose their ids."""

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -60,6 +61,18 @@ class FilesFromWeb:
             await before()
             placed = await self.offload(partial(self._place, chat, path, saved.suggested, spooled.file))
         return saved, placed
+
+    async def put(
+        self, chat: str, path: str, body: bytes, suggested: str, before: Callable[[], Awaitable[None]]
+    ) -> PlacedFile:
+        """Store a file that is in memory, such as an attachment of a mail, at a path; see `save`.
+
+        Raises:
+            WorkspaceError: The path is refused, or the workspace has no room.
+        """
+        check_path(path)
+        await before()
+        return await self.offload(partial(self._place, chat, path, suggested, BytesIO(body)))
 
     def _room(self, chat: str, path: str) -> int:
         """Return how many bytes may arrive: for a moment, the file is in `spool` and in the workspace."""

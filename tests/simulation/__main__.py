@@ -14,6 +14,7 @@ import traceback
 from collections import Counter
 
 from tests.simulation.cluster.play import play_cluster, world_of
+from tests.simulation.mail.play import play_mail
 from tests.simulation.play import play
 from tests.simulation.world import World
 
@@ -26,7 +27,8 @@ MOST_WRONG = 20
 def main(first: int, count: int, until: float, kind: str) -> None:
     """Play so many histories, or as many as begin before `until` (seconds since 1970).
 
-    The `kind` is "one" for histories of one process, or "cluster" for those of several workers.
+    The `kind` is "one" for histories of one process, "cluster" for those of several workers, or "mail" for
+    those of people who write by mail.
     """
     trace = os.environ.get("SIMULATION_TRACE", "") not in ("", "0")
     wrong: dict[int, list[str]] = {}
@@ -38,12 +40,9 @@ def main(first: int, count: int, until: float, kind: str) -> None:
         if time.time() > until or len(wrong) >= MOST_WRONG:
             break
         faulthandler.dump_traceback_later(LONGEST_S, exit=True)
-        world = World(seed, trace=trace) if kind == "one" else world_of(seed, trace=trace)
+        world = world_of(seed, trace=trace) if kind == "cluster" else World(seed, trace=trace)
         try:
-            if kind == "one":
-                play(world)
-            else:
-                play_cluster(world)
+            {"one": play, "cluster": play_cluster, "mail": play_mail}[kind](world)
         except BaseException as error:
             world.complain("".join(traceback.format_exception(error))[-2000:])
             if isinstance(error, KeyboardInterrupt):

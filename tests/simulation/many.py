@@ -1,5 +1,5 @@
 """Many histories at once: `python -m tests.simulation.many` plays new ones for SIMULATE_S seconds, a third of
-the time those of several workers.
+the time those of several workers, and a tenth those by mail.
 
 SIMULATE_PROCESSES says how many processes play them: as many as there are processors where it says nothing.
 """
@@ -22,16 +22,20 @@ ROOT = Path(__file__).resolve().parents[2]
 PROCESSES = int(os.environ.get("SIMULATE_PROCESSES", "0")) or len(os.sched_getaffinity(0))
 
 
-Kind: TypeAlias = Literal["one", "cluster"]
-"""Histories of one process, or of several workers."""
+Kind: TypeAlias = Literal["one", "cluster", "mail"]
+"""Histories of one process, of several workers, or of people who write by mail."""
 
 TESTS: Final[Mapping[Kind, str]] = {
     "one": "tests/simulation/test_histories.py",
     "cluster": "tests/simulation/cluster/test_cluster_histories.py",
+    "mail": "tests/simulation/mail/test_mail_histories.py",
 }
 
 CLUSTERS: Final = 1 / 3
 """The part of the time that histories of several workers get."""
+
+MAILS: Final = 1 / 10
+"""The part of the time that histories by mail get."""
 
 
 @dataclass
@@ -110,7 +114,7 @@ def main() -> None:
     first = int(os.environ.get("SIMULATION_FROM", "0")) or int(time.time()) * 1000
     print(f"the first seed is {first}", flush=True)
     failed = False
-    for kind, part in (("one", 1 - CLUSTERS), ("cluster", CLUSTERS)):
+    for kind, part in (("one", 1 - CLUSTERS - MAILS), ("cluster", CLUSTERS), ("mail", MAILS)):
         found = play_many(first, 10_000_000, seconds * part, kind)
         print(f"{found.played} histories of kind {kind}: {found.coverage()}")
         print(found.report())

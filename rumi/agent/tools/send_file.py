@@ -76,14 +76,14 @@ class SendFile(Tool):
         if not isinstance(path, str):
             return None
         reach = Reach(self.spec.name, to=(("path", json.dumps(path, ensure_ascii=False)),))
-        return Question("send_file", {"path": path}, (_relative(path) or path,), _asks_to_send, reach)
+        return Question("send_file", {"path": path}, (path_in_workspace(path) or path,), _asks_to_send, reach)
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         """Read the file and send it. On cancellation, nothing more is sent and no file stays open."""
         path = arguments.get("path")
         if not isinstance(path, str):
             return ToolResult(False, Text("send_file needs `path`, a string"))
-        relative = _relative(path)
+        relative = path_in_workspace(path)
         if relative is None:
             return ToolResult(
                 False,
@@ -96,7 +96,9 @@ class SendFile(Tool):
         try:
             # Held until the file is sent, because its content stays in memory until then.
             async with self._in_memory:
-                content = await self._offload(lambda: _read(self._workspace(), relative, self._max_bytes))
+                content = await self._offload(
+                    lambda: read_to_send(self._workspace(), relative, self._max_bytes)
+                )
                 await self._send(name, content)
         except RumiError as error:
             return ToolResult(
@@ -114,7 +116,7 @@ def _asks_to_send(text: str) -> bool:
     return any(action_word_in(name, text) for name in ("send_file", "attach_file", "upload_file"))
 
 
-def _relative(path: str) -> str | None:
+def path_in_workspace(path: str) -> str | None:
     """Return the path relative to the workspace; None for an absolute path outside of it."""
     if not path.startswith("/"):
         return path
@@ -124,7 +126,7 @@ def _relative(path: str) -> str | None:
     return inside.lstrip("/")
 
 
-def _read(workspace: Path, relative: str, max_bytes: int) -> bytes:
+def read_to_send(workspace: Path, relative: str, max_bytes: int) -> bytes:
     """Return the file's content. At most `max_bytes` + 1 bytes are held in memory.
 
     Raises:

@@ -76,7 +76,16 @@ def add_agent(
         lambda **more: audit.write("mcp_server", chat_id="", **more),
     )
     viewer, threads = sandbox.viewer, Threads()
-    services = add_services(inputs, store, models.people)
+    from_web = FilesFromWeb(
+        models.web,
+        inputs.files,
+        inputs.engine.user,
+        inputs.limits,
+        settings.session.file_mb,
+        home.run,
+        Threads(),
+    )
+    services = add_services(inputs, store, models.people, from_web)
     browser = add_browser(inputs, viewer)
 
     async def prepare(chat: str) -> Path:
@@ -85,15 +94,7 @@ def add_agent(
 
     toolbox = Toolbox(
         web=models.web,
-        files_from_web=FilesFromWeb(
-            models.web,
-            inputs.files,
-            inputs.engine.user,
-            inputs.limits,
-            settings.session.file_mb,
-            home.run,
-            Threads(),
-        ),
+        files_from_web=from_web,
         ids=inputs.ids,
         journal=store.journal.ask,
         memory=store.memory,

@@ -1,11 +1,13 @@
 """The edges part: channels, attached clients, calls forwarded between workers, and the status dump."""
 
+import logging
 import os
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from actors import ChildSpec, pending_asks
 from rumi.app.budget_calls import UsageCalls
@@ -33,6 +35,7 @@ from rumi.channels.triggers.trigger_calls import TriggerCalls, TriggerFigures
 from rumi.channels.triggers.triggers import Triggers, triggers_of
 from rumi.chats.budgets.meter import SharedLedger
 from rumi.chats.chat_calls import ChatCalls
+from rumi.errors import RumiError
 from rumi.memory.memory_calls import MemoryCalls
 from rumi.platform.caller import Caller, ControlCall
 from rumi.platform.calls import served
@@ -47,6 +50,11 @@ from rumi.tasks.approval_calls import ApprovalCalls
 from rumi.tasks.bots.bot_calls import BotCalls
 from rumi.tasks.schedules.schedule_calls import ScheduleCalls
 from rumi.tasks.task_calls import TaskCalls
+
+if TYPE_CHECKING:
+    from rumi.channels.mail.watcher import WatchedMailbox
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +94,7 @@ def add_edges(
     _add_partitions(inputs, store, agent, tasks, chats, attach_server)
     for channel in inputs.channels:
         channel.add_receiver(inputs.root, chats.inbox, store.journal, agent.hub)
-    triggers = _add_triggers(inputs, store, chats, audit)
+    triggers = _add_triggers(inputs, store, agent, chats, audit)
     status = _status(inputs, agent, chats, counts)
     path = socket_path(inputs.home.run, inputs.home.installation())
     calls = _calls(inputs, store, models, agent, tasks, chats, attach_server, status, triggers, audit)
@@ -107,14 +115,38 @@ def add_edges(
     return EdgesPart(attach_server, status)
 
 
-def _add_triggers(inputs: TreeInputs, store: StorePart, chats: ChatsPart, audit: AuditLog) -> TriggerCalls:
-    """Add the triggers, if any are configured, and let the listener take their events."""
+def _add_triggers(
+    inputs: TreeInputs, store: StorePart, agent: AgentPart, chats: ChatsPart, audit: AuditLog
+) -> TriggerCalls:
+    """Add the triggers, if any are configured: the listener takes their events, and watchers their mails."""
     triggers = Triggers(triggers_of(inputs.loaded), chats.inbox.accept_event, audit)
     if triggers.triggers:
         inputs.root.add(ChildSpec("triggers", lambda: TriggerFigures(triggers, store.journal.ask)))
         urls = [channel.add_takers(triggers.doors()) for channel in inputs.channels]
         triggers.url = next(filter(None, urls), "")
+        for watched in _watched(agent, triggers):
+            _add_watcher(inputs, store, watched)
     return TriggerCalls(triggers, store.journal.ask, inputs.ids, chats.inbox.reply)
+
+
+def _watched(agent: AgentPart, triggers: Triggers) -> "Sequence[WatchedMailbox]":
+    try:
+        return agent.services.watched_by(triggers)
+    except RumiError as error:  # one password is missing: all other parts work
+        logger.warning("no mails are events of triggers: %s", error.message)
+        return ()
+
+
+def _add_watcher(inputs: TreeInputs, store: StorePart, watched: "WatchedMailbox") -> None:
+    from rumi.channels.mail.watcher import MailWatcher
+
+    key = f"mail watcher {watched.account}"
+    inputs.root.add(
+        ChildSpec(
+            f"mail-{watched.name}",
+            lambda: MailWatcher(watched, store.journal.ask, serves=lambda: inputs.workers.serves(key)),
+        )
+    )
 
 
 def _status(inputs: TreeInputs, agent: AgentPart, chats: ChatsPart, counts: Counts) -> StatusSource:

@@ -18,20 +18,12 @@ from actors import ActorError, ActorRef, ActorStopped, ChildSpec, MailboxFull, S
 from rumi.agent.tool import Tool
 from rumi.agent.tools.send_file import SendFile as SendFileTool
 from rumi.channels.channel import Channel, Process, RoutedPort
+from rumi.channels.sending import DeliverFile, Flush, LeaveChats, LookFor, TakeChats
 from rumi.channels.spoken import speakable
 from rumi.channels.telegram.address import Moves
 from rumi.channels.telegram.api.bot import introduce, open_bot
 from rumi.channels.telegram.files.bring import TelegramFiles
-from rumi.channels.telegram.messages import (
-    DeliverFile,
-    Flush,
-    LeaveChats,
-    LookFor,
-    Say,
-    SenderMessage,
-    StopPolling,
-    TakeChats,
-)
+from rumi.channels.telegram.messages import Say, SenderMessage, StopPolling
 from rumi.channels.telegram.receiving.intake import Intake
 from rumi.channels.telegram.receiving.poller import Poller
 from rumi.channels.telegram.receiving.presses import Presses

@@ -37,7 +37,7 @@ OWNER: Final = Principal(LOCAL, ADMIN)
 
 @dataclass(frozen=True, slots=True)
 class People:
-    """All people, found by their user ids in channels. If no channel has `ids`, all chats are the owner's.
+    """All people, found by their ids or names in channels. Without `ids`, all chats are the owner's.
 
     Rights are looked up when they are needed, so that the current rights also apply to messages stored
     earlier.
@@ -45,6 +45,13 @@ class People:
 
     ids: ChatIds = field(default_factory=lambda: ChatIds(()))
     persons: Mapping[int, Principal] = field(default_factory=dict)
+    named: Mapping[str, Principal] = field(default_factory=dict)
+    """The people of channels whose chats have the names of people, by these names."""
+
+    @property
+    def all(self) -> tuple[Principal, ...]:
+        """Return everybody who may write through a channel, each person once."""
+        return tuple({one.name: one for one in (*self.persons.values(), *self.named.values())}.values())
 
     def of(self, message: Incoming) -> Principal:
         """Return the person who sent a message, with current rights."""
@@ -71,12 +78,16 @@ class People:
         if self.ids.owner_of(chat) == LOCAL:
             return OWNER
         if user is None:
+            if name := self.ids.person_of(chat):
+                return self.named.get(name) or Principal(name, NOBODY)
             owner = self.ids.user_of(chat)
             return Principal("", MEMBER) if owner is None else self.persons.get(owner, Principal("", MEMBER))
         return self.persons.get(user) or Principal(f"#{user}", NOBODY, (user,))
 
     def name_of(self, owner: str) -> str:
         """Return the name of the person whose facts are stored under `owner`; empty if unknown."""
+        if name := self.ids.person_of(owner):
+            return name if name in self.named else ""
         user = self.ids.user_of(owner)
         found = None if user is None else self.persons.get(user)
         return found.name if found is not None else ""

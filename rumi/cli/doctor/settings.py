@@ -16,7 +16,7 @@ from rumi.cli.serve import LISTEN
 from rumi.errors import RumiError
 from rumi.platform.chat_ids import TELEGRAM
 from rumi.platform.config.cascade import Loaded
-from rumi.platform.config.people import listed
+from rumi.platform.config.people import channel_mailbox, listed
 from rumi.platform.config.schema import TelegramBotSection
 from rumi.platform.home import Home
 from rumi.platform.printable import flat
@@ -36,6 +36,7 @@ def settings(home: Home, loaded: Loaded) -> list[Check]:
         _telegram(loaded, has_key, file),
         _people(loaded),
         *_triggers(loaded),
+        *mail_channel(loaded),
         _search(loaded, file),
         _reader(loaded, file),
         voice(loaded),
@@ -126,8 +127,8 @@ def _people(loaded: Loaded) -> Check:
             )
             fix = Text("The section of the person counts. Remove the id from telegram.admins.")
             return Check("people", "warning", found, fix)
-        if not person.telegram:
-            found = Text("{name} has no Telegram id, so nobody is that person", name=name)
+        if not person.telegram and not person.mail:
+            found = Text("{name} has no Telegram id and no mail address, so nobody is that person", name=name)
             return Check(
                 "people", "warning", found, Text("Set people.{name}.telegram in config.toml.", name=name)
             )
@@ -161,7 +162,10 @@ def _triggers(loaded: Loaded) -> list[Check]:
             return [Check("triggers", "warning", found, fix)]
     where = loaded.settings.telegram.listen or LISTEN
     requests = [trigger.path for trigger in triggers.values() if trigger.section.secret is not None]
-    if requests:
+    mails = [name for name, trigger in triggers.items() if trigger.section.mail is not None]
+    if mails:
+        found = Text("new mails are events of: {names}", names=", ".join(mails))
+    elif requests:
         found = Text("rumi serve takes events at {where}: {paths}", where=where, paths=", ".join(requests))
     else:
         found = Text("only rumi schedule trigger hands events in: {names}", names=", ".join(triggers))
@@ -307,3 +311,28 @@ def _left_out(home: Home, server: ServerSettings) -> Check | None:
     tools = "; ".join(f"{flat(tool)}: {flat(why)}" for tool, why in [*pin.left_out.items()][:MOST_LEFT_OUT])
     found = Text("tools withheld ({count}): {tools}", count=len(pin.left_out), tools=tools)
     return Check(name, "warning", found, Text("To see why: rumi mcp test {name}", name=server.name))
+
+
+def mail_channel(loaded: Loaded) -> list[Check]:
+    """Check that Rumi's own mailbox can answer, and that somebody may write to it; nothing without one."""
+    found = channel_mailbox(loaded.settings)
+    addresses = {address for person in loaded.settings.people.values() for address in person.mail}
+    if found is None:
+        if not addresses:
+            return []
+        said = Text("people have mail addresses, and no mailbox is Rumi's own")
+        fix = Text("Run rumi setup, or set mail.NAME.channel = true for one.")
+        return [Check("mail channel", "warning", said, fix)]
+    name, box = found
+    if box.smtp is None:
+        said = Text("{address} cannot answer: it has no server for sending", address=box.address)
+        return [Check("mail channel", "failure", said, Text("Set mail.{name}.smtp.", name=name))]
+    if not addresses:
+        said = Text("nobody may write to {address}", address=box.address)
+        fix = Text('Put addresses into config.toml: [people.NAME] mail = ["…"]')
+        return [Check("mail channel", "warning", said, fix)]
+    if box.address.lower() in {address.lower() for address in addresses}:
+        said = Text("{address} is Rumi's own: mails from there are never answered", address=box.address)
+        return [Check("mail channel", "warning", said, Text("Remove it from [people]."))]
+    said = Text("{address} answers mails of {count} addresses", address=box.address, count=len(addresses))
+    return [Check("mail channel", "ok", said)]

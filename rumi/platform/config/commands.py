@@ -41,7 +41,7 @@ async def read_keys(loaded: "Loaded") -> "Loaded":
 
     async def read(name: str, command: str) -> None:
         try:
-            keys[name] = Secret(await _printed(command, key_setting(name)))
+            keys[name] = Secret(await printed(command, key_setting(name)))
         except ConfigError as error:
             faults[name] = error
 
@@ -51,7 +51,7 @@ async def read_keys(loaded: "Loaded") -> "Loaded":
     return replace(loaded, secrets=replace(loaded.secrets, keys=keys, faults=faults))
 
 
-async def _printed(command: str, setting: str) -> str:
+async def printed(command: str, setting: str) -> str:
     """Run a command and return the key that it prints.
 
     Raises:

@@ -3,10 +3,14 @@
 from typing import Final
 
 from rumi.errors import ConfigError
-from rumi.platform.config.schema import Settings
+from rumi.platform.chat_ids import BUILT_IN as BUILT_IN_CHATS
+from rumi.platform.config.schema import MailSection, Settings
 
 BUILT_IN: Final = ("admin", "member", "guest")
 """Built-in roles, which exist without a section `[roles.NAME]`."""
+
+MOST_NAME_CHARS: Final = 40
+"""Maximum length of the name of a person who has mail addresses, because chat ids have a limit too."""
 
 RESERVED: Final = "local"
 """The name of the home's owner. No section `[people.NAME]` may use it."""
@@ -74,8 +78,24 @@ def check_services(settings: Settings) -> None:
                     name=name,
                     person=person,
                 )
+    channels = [name for name, mailbox in settings.mail.items() if mailbox.channel]
+    if len(channels) > 1:
+        raise ConfigError(
+            "mail.{first} and mail.{second} both have channel = true.",
+            "Rumi has one mailbox of its own: remove it from one of the two sections.",
+            first=channels[0],
+            second=channels[1],
+        )
+    _check_mail_triggers(settings)
     addresses: dict[str, str] = {}
     for name, member in settings.people.items():
+        if member.mail and ("_" in name or len(name) > MOST_NAME_CHARS):
+            raise ConfigError(
+                "The name people.{name} can't be used with mail.",
+                "Choose one of at most {most} letters, digits and -: names of chats begin with it.",
+                name=name,
+                most=MOST_NAME_CHARS,
+            )
         for address in member.mail:
             if addresses.setdefault(address.casefold(), name) != name:
                 raise ConfigError(
@@ -85,6 +105,48 @@ def check_services(settings: Settings) -> None:
                     whose=addresses[address.casefold()],
                     name=name,
                 )
+
+
+def channel_mailbox(settings: Settings) -> tuple[str, MailSection] | None:
+    """Return the name and the section of Rumi's own mailbox; None if there is none."""
+    return next(((name, box) for name, box in settings.mail.items() if box.channel), None)
+
+
+def _check_mail_triggers(settings: Settings) -> None:
+    """Check that each trigger's mailbox exists, and belongs to the owner of the trigger's chat."""
+    for name, trigger in settings.triggers.items():
+        if trigger.mail is None:
+            continue
+        mailbox = settings.mail.get(trigger.mail)
+        if mailbox is None or mailbox.channel:
+            raise ConfigError(
+                "triggers.{name}.mail names {mailbox}, which is not a mailbox of a person.",
+                "Add a section [mail.{mailbox}] for it, without channel = true.",
+                name=name,
+                mailbox=trigger.mail,
+            )
+        owner = owner_in(settings, trigger.chat)
+        if owner not in (mailbox.people or (RESERVED,)):
+            raise ConfigError(
+                "triggers.{name} would show mails of mail.{mailbox} in {chat}, a chat of somebody else.",
+                "Name a chat of the person in mail.{mailbox}.people.",
+                name=name,
+                mailbox=trigger.mail,
+                chat=trigger.chat,
+            )
+
+
+def owner_in(settings: Settings, chat: str) -> str:
+    """Return the name of the person to whom a chat belongs: `RESERVED` for the owner, empty for nobody.
+
+    A group is nobody's.
+    """
+    if BUILT_IN_CHATS.owner_of(chat) == RESERVED:
+        return RESERVED
+    if name := BUILT_IN_CHATS.person_of(chat):
+        return name if name in settings.people and settings.people[name].mail else ""
+    user = BUILT_IN_CHATS.user_of(chat)
+    return "" if user is None else listed(settings).get(user, ("", ""))[0]
 
 
 def listed(settings: Settings, bot: str | None = None) -> dict[int, tuple[str, str]]:

@@ -53,6 +53,8 @@ MOST_PROMPT_CHARS = 8000
 _TRIGGER_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?")
 _PROGRAM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}")
 IMAGE_SIZE = re.compile(r"[1-9][0-9]{1,3}x[1-9][0-9]{1,3}")
+_DOMAIN = re.compile(r"(?!.{254})[a-z0-9](?:[a-z0-9-]{0,62}\.)+[a-z0-9-]{2,63}")
+_MOST_PATTERN_CHARS = 200
 _SERVER_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 # Of ASCII, a name has only letters, digits, `-`, `_` and single dots: people copy it into a shell.
 _SITE = re.compile(r"(?=.{1,253}\Z)(?:[a-z0-9-]+\.)*[a-z0-9-]+(?::[0-9]{1,5})?")
@@ -341,6 +343,18 @@ def _check_redirect_uri(uri: str) -> None:
 def _check_reference(value: str) -> None:
     if value and not references(value):
         raise ValueError("a reference such as $MY_SECRET")
+
+
+def _check_domain(domain: str) -> None:
+    if not _DOMAIN.fullmatch(domain):
+        raise ValueError("a domain in lower case, such as example.org")
+
+
+def _check_pattern(pattern: str) -> None:
+    if not pattern.strip() or len(pattern) > _MOST_PATTERN_CHARS or "\n" in pattern:
+        raise ValueError(
+            f"a text of at most {_MOST_PATTERN_CHARS} characters, in which * stands for any text"
+        )
 
 
 def _bytes_as_text(value: Any) -> Any:
@@ -1023,7 +1037,8 @@ class MailSection(Section):
     are folders, which are found if they are empty; without `save_sent`, the server itself keeps what was
     sent. New mails are looked for every `poll_s` seconds where a trigger or the channel needs them. With
     `channel = true` it is Rumi's own mailbox: mails of people in `[people]` are messages to Rumi, and the
-    answers are mails.
+    answers are mails. Such a mail needs a DKIM signature of the domain of its sender's address, or of a
+    domain in `signed_by` above that domain. At most `most_per_day` mails are sent within 24 hours.
     """
 
     address: Annotated[str, _checked(_check_mail_address)]
@@ -1037,9 +1052,11 @@ class MailSection(Section):
     sent: Annotated[str, _checked(_check_argument)] = ""
     save_sent: bool = True
     channel: bool = False
+    signed_by: tuple[Annotated[str, _checked(_check_domain)], ...] = ()
     poll_s: Annotated[float, Field(ge=10, le=86_400)] = 60
     timeout_s: Annotated[float, Field(ge=1, le=600)] = 30
     max_mb: Annotated[int, Field(ge=1, le=1000)] = 25
+    most_per_day: Annotated[int, Field(ge=0, le=10_000)] = 50
 
     @property
     def login(self) -> str:
@@ -1068,6 +1085,10 @@ class TriggerSection(Section):
     how they prove that they know the secret: signed as GitHub or as Standard Webhooks do, or with the secret
     in a header (`plain`). Without a `secret`, only `rumi schedule trigger NAME` hands events in. More than
     `most_per_hour` events in an hour are refused.
+
+    With `mail`, the name of a mailbox, each new mail in its folder `mail_folder` is an event too.
+    `mail_from`, `mail_to` and `mail_subject` choose among the mails: each is a part of the field, in which
+    `*` stands for any text.
     """
 
     chat: Annotated[str, _checked(_check_chat)] = DEFAULT_CHAT
@@ -1077,6 +1098,11 @@ class TriggerSection(Section):
     secret: KeyReference | None = None
     form: Literal["github", "standard", "plain"] = "plain"
     most_per_hour: Annotated[int, Field(ge=1, le=10_000)] = 60
+    mail: Annotated[str, _checked(_check_server_name)] | None = None
+    mail_folder: Annotated[str, _checked(_check_argument)] = "INBOX"
+    mail_from: Annotated[str, _checked(_check_pattern)] = "*"
+    mail_to: Annotated[str, _checked(_check_pattern)] = "*"
+    mail_subject: Annotated[str, _checked(_check_pattern)] = "*"
 
 
 class TerminalSection(Section):

@@ -34,6 +34,8 @@ ActionKind: TypeAlias = Literal[
     "add_event",
     "change_event",
     "delete_event",
+    "mail_send",
+    "mail_draft",
 ]
 
 
@@ -54,6 +56,8 @@ _ACTIONS: dict[ActionKind, Text] = {
     "write_skill": Text("keep this way of working"),
     "mcp": Text("call this tool of another program"),
     "make_image": Text("have this image made by a server"),
+    "mail_send": Text("send this mail"),
+    "mail_draft": Text("store this draft of a mail"),
     "accept_tool": Text("use this tool of another program, whose description has changed"),
     "browse": Text("open this address in the browser, and others of the same server in this turn"),
     "fill_in": Text("type this into a page"),
@@ -128,6 +132,14 @@ _DETAILS = {
     "notes": Text("notes"),
     "repeat": Text("repeats by the rule"),
     "alarm_minutes": Text("alarm, minutes before"),
+    "to": Text("to"),
+    "cc": Text("copy to"),
+    "bcc": Text("hidden copy to"),
+    "sender": Text("from the mailbox"),
+    "reply_to": Text("answers the mail"),
+    "subject": Text("subject"),
+    "mail_text": Text("text"),
+    "attachments": Text("attachments, and their sizes"),
 }
 
 
@@ -142,13 +154,16 @@ MOST_ANSWER_CHARS: Final = 12
 MOST_QUESTION_CHARS: Final = 50_000
 """Maximum length of a question. A longer one is not asked, because no person could check it."""
 
-_CONTENT: Final = frozenset({"value", "text", "prompt", "question", "notes"})
+_CONTENT: Final = frozenset({"value", "text", "prompt", "question", "notes", "mail_text"})
 """Names of built-in tools' arguments that are content, so that their values may be shortened."""
 
 _LIKE_LATIN: Final = frozenset("аеорсухіјѕԁһԛԝАВЕЗКМНОРСТУХІЈЅαοονρυΑΒΕΖΗΙΚΜΝΟΡΤΥΧ")
 """Letters of other scripts that look like Latin ones. In a word with Latin letters, they are escaped."""
 
 _WORD: Final = re.compile(r"[^\W\d_]+")
+
+_IN_LINES: Final = frozenset({"mail_text"})
+"""Names of content that is shown with its lines, each behind a bar, which the content cannot forge."""
 
 _INVISIBLE: Final = frozenset("\u034f\u0333\u033f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 
@@ -199,6 +214,14 @@ def question(
 def _lines(language: Language, details: Mapping[str, Detail], *, whole: bool) -> Iterator[str]:
     for name, value in details.items():
         label = translate(language, _DETAILS.get(name, name))
+        if isinstance(value, str) and name in _IN_LINES:
+            yield f"  {label}:"
+            head, hidden, tail = _shortened(value, whole=whole)
+            yield from (f"    │ {visible(line)}" for line in head)
+            if hidden:
+                yield f"    {_between(language, hidden, len(value))}"
+            yield from (f"    │ {visible(line)}" for line in tail)
+            continue
         if isinstance(value, str):
             yield f"  {label}: {_shown(language, value, whole=whole or name not in _CONTENT)}"
             continue
@@ -212,15 +235,28 @@ def _shown(language: Language, value: str, *, whole: bool) -> str:
     """Return a value as one line. Long content is shortened to its head and tail, unless `whole` is true."""
     if whole or len(value) <= WHOLE_CHARS:
         return visible(value)
+    between = _between(language, len(value) - 2 * HEAD_CHARS, len(value))
+    return f"{visible(value[:HEAD_CHARS])} {between} {visible(value[-HEAD_CHARS:])}"
+
+
+def _between(language: Language, hidden: int, count: int) -> str:
+    """Return the note between head and tail of a shortened text."""
     from rumi.platform.texts.formats import number  # imported here: few questions need it
 
-    between = gettext(
+    return gettext(
         language,
         "… ({hidden} of {count} characters) …",
-        hidden=number(language, len(value) - 2 * HEAD_CHARS),
-        count=number(language, len(value)),
+        hidden=number(language, hidden),
+        count=number(language, count),
     )
-    return f"{visible(value[:HEAD_CHARS])} {between} {visible(value[-HEAD_CHARS:])}"
+
+
+def _shortened(text: str, *, whole: bool) -> tuple[list[str], int, list[str]]:
+    """Return the lines of a text's head, the number of hidden characters, and the lines of its tail."""
+    if whole or len(text) <= WHOLE_CHARS:
+        return text.split("\n"), 0, []
+    head, tail = text[:HEAD_CHARS], text[-HEAD_CHARS:]
+    return head.split("\n"), len(text) - 2 * HEAD_CHARS, tail.split("\n")
 
 
 def visible(text: str) -> str:

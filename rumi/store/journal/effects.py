@@ -83,6 +83,16 @@ def unsettled_effects(transaction: Transaction, kind: str) -> tuple[tuple[str, E
     return tuple((chat, Effect(*fields)) for chat, *fields in rows)
 
 
+@step(reads=True)
+def effects_since(transaction: Transaction, kind: str, since: float) -> int:
+    """Return how many effects of a kind were reserved since a time and may have been done."""
+    row = transaction.db.execute(
+        "SELECT COUNT(*) FROM effects WHERE kind = ? AND created >= ? AND state IN ('handed_over', 'done')",
+        (kind, since),
+    ).fetchone()
+    return int(row[0])
+
+
 def _effect(transaction: Transaction, turn: str, key: str) -> Effect | None:
     row = transaction.db.execute(
         "SELECT turn, key, kind, what, state, note, created FROM effects WHERE turn = ? AND key = ?",

@@ -16,8 +16,9 @@ from telegram import Bot
 from actors import ActorError, ActorRef, ChildSpec, Supervisor
 from rumi.agent.events import Thinking, ToolFinished, ToolStarted, TurnFinished
 from rumi.agent.tool import ToolResult
+from rumi.channels.sending import Flush
 from rumi.channels.telegram.api.guarded import Guarded
-from rumi.channels.telegram.messages import Flush, SenderMessage
+from rumi.channels.telegram.messages import SenderMessage
 from rumi.channels.telegram.receiving.updates import update_of
 from rumi.channels.telegram.sending.sender import Sender
 from rumi.chats.events import ChatEvent, Happening, Replied, TurnStarted

@@ -11,7 +11,8 @@ import trio
 from telegram import Bot
 from trio.testing import MockClock
 
-from rumi.channels.telegram.messages import DeliverFile, LeaveChats, LookFor, Say, TakeChats
+from rumi.channels.sending import DeliverFile, LeaveChats, LookFor, TakeChats
+from rumi.channels.telegram.messages import Say
 from rumi.channels.telegram.sending.limits import Rate, SendLimits
 from rumi.channels.telegram.sending.preview import PreviewTimes
 from rumi.errors import RumiError

@@ -12,21 +12,11 @@ from telegram.error import TelegramError
 
 from actors import Actor, ActorError, ActorRef, Refused, answers
 from rumi.agent.events import TurnFinished
+from rumi.channels.sending import DeliverFile, Flush, LeaveChats, LookFor, TakeChats
 from rumi.channels.telegram.address import Moves
 from rumi.channels.telegram.api.bot import in_words
 from rumi.channels.telegram.formatting.reply import MessagePart
-from rumi.channels.telegram.messages import (
-    DeliverFile,
-    Flush,
-    LeaveChats,
-    LookFor,
-    Press,
-    Pressed,
-    Say,
-    SenderMessage,
-    TakeChats,
-    Toast,
-)
+from rumi.channels.telegram.messages import Press, Pressed, Say, SenderMessage, Toast
 from rumi.channels.telegram.sending.chat_outbox import ChatOutbox
 from rumi.channels.telegram.sending.delivery import DeliveryTimes
 from rumi.channels.telegram.sending.destination import (

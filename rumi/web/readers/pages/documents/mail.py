@@ -3,23 +3,20 @@
 import re
 from collections.abc import Iterator
 from email import message_from_bytes
-from email.errors import HeaderParseError
-from email.header import decode_header
 from email.message import Message
-from email.policy import Compat32
 from typing import Any, Final
 
 from rumi.platform.text_decoding import decode
 from rumi.web.readers.pages.cleaning import one_line
 from rumi.web.readers.pages.documents.lines import Lines, NoDocumentError, Reading
 from rumi.web.readers.pages.html import to_markdown
+from rumi.web.readers.pages.mail_headers import RawHeaders, charset_of, file_name_of, header_text
 
 HEADERS: Final = ("From", "To", "Cc", "Bcc", "Reply-To", "Date", "Subject")
 
 _MOST_MESSAGES: Final = 200
 _MOST_PARTS: Final = 500
 _MOST_DEPTH: Final = 20
-_MOST_HEADER_CHARS: Final = 5000
 _LOCKED: Final = ("multipart/encrypted", "application/pkcs7-mime", "application/x-pkcs7-mime")
 _FURNITURE: Final = (
     "application/pgp-signature",
@@ -70,34 +67,8 @@ def html_lines(html: str, losses_of: Reading) -> Iterator[str]:
     yield from page.text.strip().splitlines()
 
 
-def header_text(value: object, charset: str = "") -> str:
-    """Decode a header (RFC 2047) leniently: what cannot be decoded stays as it is.
-
-    `charset` is that of the text below; old programs use it for headers too.
-    """
-    raw = str(value or "")[:_MOST_HEADER_CHARS]
-    try:
-        # Bytes above 127, which headers may not have, are surrogates here: they were not decoded yet.
-        raw = decode(raw.encode("ascii", "surrogateescape"), charset)
-    except UnicodeEncodeError:
-        raw = raw.encode("utf-8", "replace").decode()
-    try:
-        pieces = decode_header(raw)
-    except (HeaderParseError, ValueError):
-        return one_line(raw, _MOST_HEADER_CHARS)
-    texts = [decode(piece, label or "") if isinstance(piece, bytes) else piece for piece, label in pieces]
-    return one_line("".join(texts), _MOST_HEADER_CHARS)
-
-
-class _RawHeaders(Compat32):
-    """Returns headers as they were sent: this class's base replaces bytes above 127."""
-
-    def header_fetch_parse(self, name: str, value: str) -> str:
-        return value
-
-
 def _parsed(body: bytes) -> Message:
-    return message_from_bytes(body, policy=_RawHeaders())
+    return message_from_bytes(body, policy=RawHeaders())
 
 
 class _Letter:
@@ -110,7 +81,7 @@ class _Letter:
     def lines(self, message: Message, depth: int) -> Lines:
         for name in HEADERS:
             for value in message.get_all(name, [])[:20]:
-                yield f"{name}: {header_text(value, _charset(message))}"
+                yield f"{name}: {header_text(value, charset_of(message))}"
         yield ""
         yield from self._part(message, depth)
 
@@ -149,31 +120,17 @@ class _Letter:
         yield from texts[most if plain is None or sizes[most] > 3 * sizes[plain] + 200 else plain]
 
     def _leaf(self, part: Message, kind: str) -> Lines:
-        name = _file_name(part)
+        name = file_name_of(part)
         data = part.get_payload(decode=True)
         data = data if isinstance(data, bytes) else b""
         shown = part.get_content_disposition() != "attachment"
         if shown and kind == "text/html":
-            yield from html_lines(decode(data, _charset(part), markup="html"), self._reading)
+            yield from html_lines(decode(data, charset_of(part), markup="html"), self._reading)
         elif shown and kind.startswith(("text/", "multipart/")) and kind != "text/rtf":
-            yield from decode(data, _charset(part)).splitlines()
+            yield from decode(data, charset_of(part)).splitlines()
         elif kind.startswith("image/") and part.get("Content-ID"):
             self._reading.losses.add("picture")
         elif kind.startswith("text/css"):
             pass
         else:
             yield from attachment_lines(name, data, kind, self._reading)
-
-
-def _charset(part: Message) -> str:
-    try:
-        return part.get_content_charset("") or ""
-    except (LookupError, ValueError, TypeError):
-        return ""
-
-
-def _file_name(part: Message) -> str:
-    try:
-        return header_text(part.get_filename(""))
-    except (LookupError, ValueError, TypeError):
-        return ""

@@ -1,0 +1,88 @@
+"""What the mail tools of one chat share: the mailbox, the chat's files, and the form of mails for models.
+
+The mail client is imported at the first call: without a mailbox, nothing of it is loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from rumi.agent.tool import ToolResult
+from rumi.errors import RumiError
+from rumi.platform.threads import Offload
+from rumi.texts import Text
+
+if TYPE_CHECKING:
+    from rumi.platform.config.schema import MailSection
+    from rumi.sandbox.incoming import PlacedFile
+    from rumi.services.mail.client import Mailbox
+    from rumi.services.mail.html import HtmlToText
+    from rumi.services.mail.places import MailPlace
+    from rumi.services.mail.reading import ReadMail
+    from rumi.store.journal.actor import AskJournal
+
+ID: Final = {"type": "string", "description": "As mail_search gives it"}
+"""The schema of an argument that names a mail."""
+
+
+@dataclass(frozen=True, slots=True)
+class MailAccess:
+    """The mailbox of a chat's person, for the tools of one turn.
+
+    `open` returns the client of the mailbox `name`; it raises a `RumiError` if there is no password. `save`
+    stores an attachment at a path of the workspace, marked as untrusted. `workspace` returns the folder of
+    the chat's files. `now` returns the time in seconds since 1970, and `zone` the time zone of the chat's
+    owner.
+    """
+
+    name: str
+    section: MailSection
+    open: Callable[[], Mailbox]
+    ask: AskJournal
+    chat: str
+    turn: str
+    html_to_text: HtmlToText
+    save: Callable[[str, bytes, str], Awaitable[PlacedFile]]
+    workspace: Callable[[], Path]
+    offload: Offload
+    now: Callable[[], float]
+    zone: Callable[[], str]
+
+    def place(self, id: object) -> MailPlace:
+        """Return where a mail is.
+
+        Raises:
+            MailError: The id is not one of this mailbox.
+        """
+        from rumi.services.mail.errors import MailError
+        from rumi.services.mail.places import place_in
+
+        place = place_in(id)
+        if place is None or place.account != self.name:
+            raise MailError("invalid", "`id` is not the id of a mail of this mailbox.", "Use mail_search.")
+        return place
+
+    async def read(self, place: MailPlace) -> ReadMail:
+        """Fetch a mail and read it; it is not marked as read.
+
+        Raises:
+            MailError: The mail is not there any more, is too large, or the server fails.
+        """
+        from rumi.services.mail.reading import read_mail
+
+        raw = await self.open().fetch(place.folder, place.uid, place.validity)
+        return await self.offload(partial(read_mail, raw))
+
+
+def failed(what: str, error: RumiError) -> ToolResult:
+    """Return the result of a call that failed. The words of a server may be in it, so it taints."""
+    return ToolResult(
+        False,
+        Text("{what}: {error}", what=what, error=error.for_model),
+        tainted=True,
+        advice=error.for_people,
+    )

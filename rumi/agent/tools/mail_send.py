@@ -1,0 +1,345 @@
+"""The tools `mail_send` and `mail_draft`: send a mail, and store one in the folder of drafts."""
+
+from __future__ import annotations
+
+import mimetypes
+import os
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from rumi.agent.tool import Question, Reach, Tool, ToolResult
+from rumi.agent.tools.mail_access import MailAccess, failed
+from rumi.agent.tools.send_file import path_in_workspace, read_to_send
+from rumi.errors import RumiError
+from rumi.models.model import ToolSpec
+from rumi.platform.texts.operating import short_size
+from rumi.platform.texts.questions import ActionKind, Detail, Value
+from rumi.platform.untrusted_text import one_line
+from rumi.texts import Text
+
+if TYPE_CHECKING:
+    from rumi.services.mail.sending import Delivered, EffectOfMail
+    from rumi.services.mail.writing import Attached, Draft, Outgoing, Recipient
+
+MOST_TEXT: Final = 40_000
+"""Maximum length of a mail's text: a question about a longer one is never asked."""
+
+_MOST_ATTACHED: Final = 20
+_ADDRESSES: Final = {"type": "array", "items": {"type": "string"}}
+_PROPERTIES: Final = {
+    "to": _ADDRESSES,
+    "cc": _ADDRESSES,
+    "bcc": _ADDRESSES,
+    "subject": {"type": "string"},
+    "text": {"type": "string", "description": "Plain text, complete"},
+    "reply_to_id": {"type": "string", "description": "The id of the mail that it answers"},
+    "attachments": {"type": "array", "items": {"type": "string"}, "description": "Paths in /workspace"},
+}
+
+SEND_SPEC = ToolSpec(
+    name="mail_send",
+    description="Send a mail from the user's mailbox, only if they want it sent. They see it whole before.",
+    parameters={"type": "object", "properties": _PROPERTIES, "required": ["to", "subject", "text"]},
+)
+
+DRAFT_SPEC = ToolSpec(
+    name="mail_draft",
+    description="Store a mail in the folder of drafts of the user's mailbox. Nothing is sent.",
+    parameters={"type": "object", "properties": _PROPERTIES, "required": ["subject", "text"]},
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The arguments of a call, checked."""
+
+    to: tuple[Recipient, ...]
+    cc: tuple[Recipient, ...]
+    bcc: tuple[Recipient, ...]
+    subject: str
+    text: str
+    reply_to: str
+    attachments: tuple[str, ...]
+
+
+class _Writes(Tool):
+    """What both tools share: their arguments, their question, and the mail that comes from them."""
+
+    concurrent = False
+    action: ActionKind
+
+    def __init__(self, access: MailAccess) -> None:
+        self._access = access
+        self._shown: dict[str, tuple[int, int]] = {}  # size and time of files that a question has shown
+
+    def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
+        """Return a question with the whole mail, its recipients first, each complete."""
+        asked = _asked(arguments)
+        if isinstance(asked, str):
+            return None
+        details: dict[str, Detail] = {}
+        for name, people in (("to", asked.to), ("cc", asked.cc), ("bcc", asked.bcc)):
+            if people:
+                values = (Value(str(number), _told(one)) for number, one in enumerate(people, 1))
+                details[name] = tuple(values)
+        details["sender"] = f"{self._access.section.address} ({self._access.name})"
+        if asked.reply_to:
+            details["reply_to"] = asked.reply_to
+        details["subject"] = asked.subject
+        details["mail_text"] = asked.text
+        if asked.attachments:
+            files = ((path, self._size(path)) for path in asked.attachments)
+            details["attachments"] = tuple(Value(path, size) for path, size in files)
+        return Question(self.action, details, self._consent(asked), reach=self._reach(asked))
+
+    def _consent(self, asked: _Asked) -> tuple[str, ...]:
+        raise NotImplementedError
+
+    def _reach(self, asked: _Asked) -> Reach | None:
+        """Return the exact recipients. A standing approval covers them with any text, but no attachments."""
+        everyone = (("to", asked.to), ("cc", asked.cc), ("bcc", asked.bcc))
+        to = tuple((name, one.address) for name, people in everyone for one in people)
+        if asked.attachments or not to:
+            return None
+        return Reach(self.spec.name, to=(*to, ("from", self._access.section.address)))
+
+    def _size(self, path: str) -> str:
+        """Return the size of a file of the workspace as people read it, or why there is none."""
+        from rumi.platform.openat import opened
+        from rumi.sandbox.workspace import WorkspaceError, open_beneath
+
+        relative = path_in_workspace(path)
+        try:
+            with opened(open_beneath(self._access.workspace(), relative or path)) as file:
+                found = os.fstat(file)
+        except (WorkspaceError, OSError):
+            return "-"
+        self._shown[path] = (found.st_size, found.st_mtime_ns)
+        return short_size(found.st_size)
+
+    async def _draft(self, asked: _Asked) -> Draft:
+        """Return the mail, with its attachments and the headers of an answer.
+
+        Raises:
+            RumiError: A file cannot be read, or the answered mail is not there.
+        """
+        from rumi.services.mail.writing import Draft, Recipient
+
+        section = self._access.section
+        attached, left = [], section.max_bytes
+        for path in asked.attachments:
+            file = await self._attached(path, left)
+            attached.append(file)
+            left -= len(file.data)
+        in_reply_to, references = "", tuple[str, ...]()
+        if asked.reply_to:
+            answered = await self._access.read(self._access.place(asked.reply_to))
+            in_reply_to, references = answered.message_id, answered.references
+        return Draft(
+            Recipient(section.address, section.name),
+            asked.to,
+            asked.cc,
+            asked.bcc,
+            asked.subject,
+            asked.text,
+            tuple(attached),
+            in_reply_to,
+            references,
+        )
+
+    async def _attached(self, path: str, most: int) -> Attached:
+        from rumi.services.mail.errors import MailError
+        from rumi.services.mail.writing import Attached
+
+        relative = path_in_workspace(path)
+        if relative is None:
+            raise MailError("invalid", "{path} is not in /workspace.", path=one_line(path, 200))
+        shown = self._shown.get(path)
+        self._size(path)
+        if shown is not None and shown != self._shown[path]:
+            raise MailError("invalid", "{path} has changed since the user saw it.", path=one_line(path, 200))
+        data = await self._access.offload(
+            lambda: read_to_send(self._access.workspace(), relative, max(0, most))
+        )
+        kind = mimetypes.guess_type(relative)[0] or "application/octet-stream"
+        return Attached(relative.rpartition("/")[2], kind, data)
+
+    def _key(self, asked: _Asked) -> str:
+        from rumi.services.mail.sending import key_of
+
+        values: dict[str, object] = {
+            "do": self.spec.name,
+            "to": [[str(one) for one in people] for people in (asked.to, asked.cc, asked.bcc)],
+            "subject": asked.subject,
+            "text": asked.text,
+            "reply_to": asked.reply_to,
+            "attachments": asked.attachments,
+        }
+        return key_of(self._access.name, values)
+
+    def _effect(self, asked: _Asked) -> EffectOfMail:
+        from rumi.services.mail.sending import EffectOfMail
+
+        people = ", ".join(one.address for one in (*asked.to, *asked.cc, *asked.bcc))
+        return EffectOfMail(
+            self._access.chat,
+            self._access.turn,
+            self._key(asked),
+            one_line(f"{people}: {asked.subject}", 500),
+        )
+
+    def _message_id(self, effect: EffectOfMail) -> str:
+        from rumi.services.mail.writing import message_id
+
+        return message_id(effect.message_key, self._access.section.address)
+
+    def _outgoing(self, draft: Draft, effect: EffectOfMail, *, keep_bcc: bool = False) -> Outgoing:
+        from rumi.services.mail.writing import written
+
+        return written(draft, effect.message_key, self._access.now(), keep_bcc=keep_bcc)
+
+
+class MailSend(_Writes):
+    """The `mail_send` tool. Each mail is asked for, whole, and is sent at most once in a turn."""
+
+    spec = SEND_SPEC
+    always_asks = True
+    action = "mail_send"
+
+    def _consent(self, asked: _Asked) -> tuple[str, ...]:
+        return ()  # a message can ask for a mail, but nobody knows the text that the model writes
+
+    async def call(self, arguments: Mapping[str, object]) -> ToolResult:
+        """Send the mail. On cancellation before the final line, nothing is sent."""
+        from rumi.services.mail.errors import MailError
+        from rumi.services.mail.sending import deliver
+
+        asked = _asked(arguments)
+        if isinstance(asked, str):
+            return ToolResult(False, asked)
+        if not (asked.to or asked.cc or asked.bcc):
+            return ToolResult(False, Text("mail_send needs `to`, a list of addresses"))
+        effect = self._effect(asked)
+        try:
+            draft = await self._draft(asked)
+            mail = await self._access.offload(partial(self._outgoing, draft, effect))
+            done = await deliver(self._access.ask, self._access.open(), mail, effect, self._access.now())
+        except MailError as error:
+            return failed("not known if it was sent" if error.kind == "unknown" else "not sent", error)
+        except RumiError as error:
+            return failed("not sent", error)
+        return ToolResult(True, _report(done, asked), tainted=bool(done.sent.refused or done.copy_failed))
+
+    async def outcome(self, arguments: Mapping[str, object]) -> ToolResult | None:
+        """Return how an interrupted call ended; None if nobody knows."""
+        from rumi.services.mail.sending import how_it_ended
+
+        asked = _asked(arguments)
+        if isinstance(asked, str):
+            return ToolResult(False, asked)
+        effect = self._effect(asked)
+        ended, note = await how_it_ended(
+            self._access.ask, self._access.open(), effect, self._message_id(effect)
+        )
+        if ended == "unknown":
+            return None
+        if ended == "sent":
+            told = "sent before a restart interrupted the turn; do not send it again"
+            return ToolResult(True, f"{told} ({one_line(note, 200)})" if note else told)
+        return ToolResult(False, "not sent: a restart interrupted the call before the mail was handed over")
+
+
+class MailDraft(_Writes):
+    """The `mail_draft` tool: a program of the user's shows the draft, and they send it or not."""
+
+    spec = DRAFT_SPEC
+    action = "mail_draft"
+
+    def _consent(self, asked: _Asked) -> tuple[str, ...]:
+        return tuple(one.address for one in (*asked.to, *asked.cc, *asked.bcc))
+
+    async def call(self, arguments: Mapping[str, object]) -> ToolResult:
+        """Store the draft. On cancellation, it is stored completely or not."""
+        asked = _asked(arguments)
+        if isinstance(asked, str):
+            return ToolResult(False, asked)
+        try:
+            draft = await self._draft(asked)
+            effect = self._effect(asked)
+            mail = await self._access.offload(partial(self._outgoing, draft, effect, keep_bcc=True))
+            await self._access.open().append("drafts", mail.raw, ("\\Draft", "\\Seen"))
+        except RumiError as error:
+            return failed("no draft was stored", error)
+        return ToolResult(True, "stored in the folder of drafts; nothing was sent")
+
+    async def outcome(self, arguments: Mapping[str, object]) -> ToolResult | None:
+        """Return how an interrupted call ended: the draft is in its folder or not."""
+        asked = _asked(arguments)
+        if isinstance(asked, str):
+            return ToolResult(False, asked)
+        if await self._access.open().has_draft(self._message_id(self._effect(asked))):
+            return ToolResult(True, "stored in the folder of drafts before a restart; nothing was sent")
+        return ToolResult(False, "no draft was stored: a restart interrupted the call")
+
+
+def _asked(arguments: Mapping[str, object]) -> _Asked | str:
+    """Return the checked arguments, or the text that says which one is not valid."""
+    from rumi.services.mail.errors import MailError
+    from rumi.services.mail.writing import recipients_of
+
+    people: dict[str, tuple[Recipient, ...]] = {}
+    for name in ("to", "cc", "bcc"):
+        texts = _texts(arguments.get(name))
+        if texts is None:
+            return Text("`{name}` is a list of addresses", name=name)
+        try:
+            people[name] = recipients_of(texts)
+        except MailError as error:
+            return error.text
+    paths = _texts(arguments.get("attachments"))
+    subject, text = arguments.get("subject"), arguments.get("text")
+    reply_to = arguments.get("reply_to_id") or ""
+    if paths is None or not all(isinstance(value, str) for value in (subject, text, reply_to)):
+        return Text("`subject` and `text` are texts, and `attachments` is a list of paths")
+    if len(str(text)) > MOST_TEXT or len(paths) > _MOST_ATTACHED:
+        return Text(
+            "a mail has at most {chars} characters and {files} attachments",
+            chars=MOST_TEXT,
+            files=_MOST_ATTACHED,
+        )
+    if any(ord(character) < 32 or character in "\x7f\x85\u2028\u2029" for character in str(subject)):
+        return Text("`subject` is one line")
+    return _Asked(
+        people["to"], people["cc"], people["bcc"], str(subject), str(text), str(reply_to), tuple(paths)
+    )
+
+
+def _texts(value: object) -> Sequence[str] | None:
+    """Read a list of texts: models also write one as a text, and none as null."""
+    if value in (None, ""):
+        return ()
+    items = [value] if isinstance(value, str) else value
+    if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
+        return None
+    return tuple(item for item in items if item.strip())
+
+
+def _told(one: Recipient) -> str:
+    """Return a recipient as the question shows it: the real address first, and what is odd about it."""
+    from rumi.services.mail.senders import unusual_domain
+
+    odd = unusual_domain(one.address.rpartition("@")[2])
+    parts = (one.address, f"“{one.name}”" if one.name else "", f"({odd})" if odd else "")
+    return " ".join(filter(None, parts))
+
+
+def _report(done: Delivered, asked: _Asked) -> str:
+    refused = dict(done.sent.refused)
+    everyone = [one.address for one in (*asked.to, *asked.cc, *asked.bcc)]
+    lines = [f"sent to {', '.join(address for address in everyone if address not in refused)}"]
+    lines += [f"NOT sent to {address}: {one_line(words, 200)}" for address, words in refused.items()]
+    if done.copy_failed:
+        lines.append(f"The copy in the folder of sent mails failed: {one_line(done.copy_failed, 200)}")
+    return "\n".join(lines)

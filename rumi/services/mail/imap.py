@@ -1,0 +1,332 @@
+"""One IMAP connection, used in a thread: `imaplib` with bounds, and the commands that mailboxes need.
+
+Folders are only opened for reading (EXAMINE), and bodies are fetched with BODY.PEEK: no mail is marked as
+read.
+"""
+
+import imaplib
+import re
+import socket
+import ssl
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from rumi.services.mail.connection import (
+    MailLine,
+    login_refused,
+    not_encrypted,
+    timed_out,
+    tls_reason,
+    unreachable,
+)
+from rumi.services.mail.errors import MailError, said
+from rumi.services.mail.folders import Folder, folder_from
+from rumi.services.mail.queries import Part
+from rumi.services.mail.responses import Value, fields_of, responses_in, text_of
+
+_OVERHEAD_BYTES: Final = 4_000_000
+"""Bytes that a connection may read beside the largest mail: lists of folders, of UIDs and of headers."""
+
+_MOST_FOLDERS: Final = 2000
+_CODE: Final = re.compile(r"\[([A-Z-]+)[^\]]*\]")
+_TEMPORARY: Final = ("UNAVAILABLE", "INUSE", "LIMIT", "SERVERBUG", "CONTACTADMIN", "THROTTLED")
+_MOST_ALERTS: Final = 3
+_QUOTABLE: Final = re.compile(rb"[\x20-\x7e]{0,200}")
+HEADERS: Final = "FROM TO CC SUBJECT DATE MESSAGE-ID"
+HEADER_BYTES: Final = 16_384
+
+
+class _BoundedImap(imaplib.IMAP4):
+    """`imaplib` on an open connection, of which it reads at most so many bytes."""
+
+    def __init__(self, line: MailLine, most_bytes: int) -> None:
+        self._line = line
+        self._left = most_bytes
+        super().__init__(line.host, line.port)
+
+    def _create_socket(self, timeout: float | None) -> socket.socket:
+        return self._line.sock
+
+    def read(self, size: int) -> bytes:
+        self._count(size)
+        data = super().read(size)
+        if len(data) < size:
+            raise self.abort("socket error: EOF")
+        return data
+
+    def readline(self) -> bytes:
+        line = super().readline()
+        self._count(len(line))
+        return line
+
+    def _count(self, size: int) -> None:
+        self._left -= size
+        if self._left < 0:
+            raise MailError(
+                "too_large", "The mail server sends more than {mb} MB.", mb=_OVERHEAD_BYTES // 1_000_000
+            )
+
+    def secure(self) -> None:
+        """Switch to TLS (STARTTLS)."""
+        answer, data = self.run("STARTTLS")
+        if answer != "OK":
+            raise self.error(_last(data))
+        # The old file may hold what somebody sent before the encryption: it is dropped.
+        self.file.close()
+        self.sock = self._line.wrap()
+        self.file = self.sock.makefile("rb")
+        self.untagged_responses = {}
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Ask again what the server can do."""
+        self._get_capabilities()
+
+    def run(self, name: str, *args: str | bytes) -> tuple[str, list[object]]:
+        """Run a command whose arguments are complete; return the answer and its words."""
+        answer, data = self._simple_command(name, *args)
+        return str(answer), list(data)
+
+
+class ImapSession:
+    """A connection to an IMAP server, after the login. All methods block, and raise `MailError`."""
+
+    def __init__(self, line: MailLine, max_bytes: int) -> None:
+        self._line = line
+        self._max_bytes = max_bytes
+        self._imap: _BoundedImap | None = None
+        self._address = f"{line.host}:{line.port}"
+        self._alerts: list[str] = []
+        self.folder: Folder | None = None
+        self.validity = 0
+        self.next_uid = 0
+        self.exists = 0
+
+    @property
+    def alerts(self) -> tuple[str, ...]:
+        """What the server wants people to be told."""
+        return tuple(self._alerts[:_MOST_ALERTS])
+
+    def can(self, capability: str) -> bool:
+        """Return True if the server announces a capability."""
+        return self._imap is not None and capability in self._imap.capabilities
+
+    def log_in(self, user: str, password: str) -> None:
+        """Encrypt the connection, and log in.
+
+        Raises:
+            MailError: The connection cannot be encrypted, or the server does not accept the login.
+        """
+        line = self._line
+        with _errors(self._address):
+            if line.begins_with_tls:
+                line.wrap()
+            imap = self._imap = _BoundedImap(line, self._max_bytes + _OVERHEAD_BYTES)
+            if not line.begins_with_tls and not line.stays_here:
+                if "STARTTLS" not in imap.capabilities or imap.state != "NONAUTH":
+                    raise not_encrypted(self._address, "the server does not offer STARTTLS")
+                imap.secure()
+            if imap.state == "AUTH":  # the server knows who connects
+                return
+            try:
+                if "AUTH=PLAIN" in imap.capabilities:
+                    secret = f"\0{user}\0{password}".encode()
+                    imap.authenticate("PLAIN", lambda _: secret)
+                else:
+                    imap.login(user, password)
+            except imaplib.IMAP4.abort:
+                raise
+            except imaplib.IMAP4.error as error:
+                raise _login_refused(self._address, error) from None
+            except UnicodeEncodeError:
+                raise _login_refused(self._address, "the password has other than ASCII characters") from None
+            imap.refresh()  # many servers can do more after a login
+
+    def log_out(self) -> None:
+        """Say goodbye, if the server still listens."""
+        if self._imap is not None:
+            with _errors(self._address):
+                self._imap.logout()
+
+    def close(self) -> None:
+        """Close the file through which the connection is read."""
+        if self._imap is not None:
+            self._imap.file.close()
+
+    def folders(self) -> tuple[Folder, ...]:
+        """Return the folders of the mailbox."""
+        data = self._do("LIST", '""', '"*"', kind="LIST")
+        found: list[Folder] = []
+        for values in responses_in(data):
+            if len(values) < 3 or not isinstance(values[0], list):
+                continue
+            raw = values[2]
+            name = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else str(raw)
+            found.append(folder_from(name, [str(flag) for flag in values[0]]))
+        return tuple(found[:_MOST_FOLDERS])
+
+    def open(self, folder: Folder) -> None:
+        """Open a folder for reading only (EXAMINE).
+
+        Raises:
+            MailError: There is no such folder, or the server does not let it be read.
+        """
+        imap = self._live
+        imap.untagged_responses.pop("UIDVALIDITY", None)
+        imap.untagged_responses.pop("UIDNEXT", None)
+        with _errors(self._address):
+            kind, data = imap.select(_quoted(folder.raw), readonly=True)
+        if kind != "OK":
+            raise MailError(
+                "folder",
+                "The folder {folder} cannot be opened: {words}",
+                folder=folder.name,
+                words=said(_last(data)),
+            )
+        self.folder = folder
+        self.exists = _number(_last(data))
+        self.validity = _number(_last(imap.response("UIDVALIDITY")[1]))
+        self.next_uid = _number(_last(imap.response("UIDNEXT")[1]))
+
+    def search(self, parts: Sequence[Part]) -> tuple[int, ...]:
+        """Return the UIDs of the mails that match all parts, in ascending order.
+
+        Raises:
+            MailError: The server refuses the search; `kind` is `refused`.
+        """
+        chunks = _chunks(parts)
+        imap = self._live
+        if len(chunks) > 1:
+            # imaplib asks this method for what follows each continuation.
+            imap.literal = _Rest(iter(chunks[1:])).next  # type: ignore[assignment]
+        data = self._do("UID", "SEARCH", chunks[0], kind="SEARCH")
+        words = (word for item in data if isinstance(item, bytes) for word in item.split())
+        return tuple(sorted({int(word) for word in words if word.isdigit()}))
+
+    def fetch(self, uids: Sequence[int], items: str) -> dict[int, dict[str, Value]]:
+        """Return the fields of mails by their UIDs. Mails that are not there any more are missing."""
+        if not uids:
+            return {}
+        data = self._do("UID", "FETCH", ",".join(map(str, uids)), f"({items})", kind="FETCH")
+        found: dict[int, dict[str, Value]] = {}
+        for values in responses_in(data):
+            fields = fields_of(values)
+            if (uid := _number(fields.get("UID"))) in uids:
+                found[uid] = found.get(uid, {}) | fields
+        return found
+
+    def append(self, folder: Folder, raw: bytes, flags: Sequence[str]) -> None:
+        """Store a mail in a folder. Each flag is one of the system's, such as `\\Seen`.
+
+        Raises:
+            MailError: The server does not take it.
+        """
+        with _errors(self._address):
+            kind, data = self._live.append(_quoted(folder.raw), f"({' '.join(flags)})", "", raw)
+        if kind != "OK":
+            raise _refused(self._address, _last(data))
+
+    def _do(self, name: str, *args: str | bytes, kind: str) -> list[object]:
+        """Run a command, and return what came for the untagged responses of a kind."""
+        imap = self._live
+        imap.untagged_responses.pop(kind, None)
+        with _errors(self._address):
+            answer, data = imap.run(name, *args)
+        self._alerts += [said(words) for words in imap.untagged_responses.pop("ALERT", [])]
+        if answer != "OK":
+            raise _refused(self._address, _last(data))
+        return list(imap.untagged_responses.pop(kind, []))
+
+    @property
+    def _live(self) -> _BoundedImap:
+        if self._imap is None:
+            raise RuntimeError("log in first")
+        return self._imap
+
+
+class _Rest:
+    """The parts of a command after its first literal, each of which the server asks for."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
+
+    def next(self, _continuation: object) -> bytes:
+        return next(self._chunks, b"")
+
+
+def _chunks(parts: Sequence[Part]) -> list[bytes]:
+    """Return a command as pieces, each of which, but the last, ends with the size of a literal."""
+    chunks, text = [], bytearray()
+    for value in (value for part in parts for value in part):
+        text += b" " if text else b""
+        if isinstance(value, str):
+            text += value.encode("ascii")
+        elif _QUOTABLE.fullmatch(value):
+            text += b'"' + value.replace(b"\\", b"\\\\").replace(b'"', b'\\"') + b'"'
+        else:
+            chunks.append(bytes(text) + b"{%d}" % len(value))
+            text = bytearray(value)
+    return [*chunks, bytes(text)]
+
+
+def _quoted(name: str) -> str:
+    """Return the name of a folder as a quoted string.
+
+    Raises:
+        MailError: The name has characters that no folder has.
+    """
+    if re.search(r"[\x00-\x1f\x7f]", name):
+        raise MailError("invalid", "The name of the folder has control characters.")
+    text = name.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{text}"'
+
+
+def _number(value: object) -> int:
+    text = text_of(value)
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0
+
+
+def _last(data: Sequence[object] | None) -> object:
+    return data[-1] if data else b""
+
+
+def _refused(address: str, words: object) -> MailError:
+    heard = said(words)
+    if "[PRIVACYREQUIRED]" in heard.upper():
+        return not_encrypted(address, heard)
+    return MailError(
+        "refused",
+        "The mail server {address} refuses this: {words}",
+        address=address,
+        words=heard or "without a reason",
+    )
+
+
+def _login_refused(address: str, error: object) -> MailError:
+    words = said(error)
+    code = _CODE.search(words)
+    if code is not None and code[1] in _TEMPORARY:
+        return _refused(address, words)
+    if code is not None and code[1] == "PRIVACYREQUIRED":
+        return not_encrypted(address, words)
+    return login_refused(address, words)
+
+
+@contextmanager
+def _errors(address: str) -> Iterator[None]:
+    """Raise the errors of `imaplib` and of sockets as a `MailError`."""
+    try:
+        yield
+    except TimeoutError:
+        raise timed_out(address) from None
+    except ssl.SSLError as error:
+        raise not_encrypted(address, tls_reason(error)) from None
+    except imaplib.IMAP4.abort as error:
+        raise unreachable(address, error) from None
+    except imaplib.IMAP4.error as error:
+        raise _refused(address, error) from None
+    except OSError as error:
+        raise unreachable(address, error) from None
+    except ValueError:  # such as bytes that are not text
+        raise _refused(address, "its answer is not valid IMAP") from None
