@@ -112,6 +112,15 @@ def test_tools_and_policy_are_asked_for(rumi: Program) -> None:
     )
 
 
+@pytest.mark.long
+@pytest.mark.browser
+@pytest.mark.bubblewrap
+def test_a_browser_is_tried_before_it_is_enabled(rumi: Program) -> None:
+    said = rumi.run("setup", text="\n5\n\ny\n\n\n\nyes\n").stdout
+    assert "Chrome/" in said
+    assert "[browser]\nenabled = true\n" in (rumi.home / "config.toml").read_text()
+
+
 def test_no_key_is_printed_or_left_in_a_log(rumi: Program) -> None:
     with model_server("ok") as address:
         rumi.env["GROQ_BASE_URL"] = address

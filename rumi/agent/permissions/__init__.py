@@ -14,7 +14,8 @@ For each call, in `gate.Gate.refusal`; the first step that decides ends the chec
 
 4. An untainted turn runs the call. A turn is tainted if its history or its prompt contains content from files
    or the web, or once a result does (`ToolResult.tainted`). This step does not apply to `AlwaysAsks` tools:
-   `start_bot`, the proposal of a bot's plan, and `web_fetch` next to such a plan.
+   `start_bot`, the proposal of a bot's plan, `web_fetch` next to such a plan, `browser_click` and
+   `browser_fill`.
 5. `Tool.question`: a call that cannot do harm has no question, and runs.
 6. `Parking.allowed` (`parking`): the call runs if a person has approved exactly this call before. An approval
    is valid once. In a bot's turn, a call that its plan covers runs as well; in a run of a schedule, one that

@@ -72,7 +72,7 @@ class Cdp:
         return self._last
 
     async def call(
-        self, method: str, params: Params | None = None, session: str = "", within_s: float = ANSWER_S
+        self, method: str, params: Params | None = None, session: str = "", within_s: float | None = None
     ) -> Params:
         """Send a command and return its result. On cancellation, the answer is dropped when it comes.
 
@@ -86,7 +86,7 @@ class Cdp:
         id_ = self.post(method, params, session)
         pending = self._pending[id_] = _Pending()
         try:
-            with trio.move_on_after(within_s) as limit:
+            with trio.move_on_after(ANSWER_S if within_s is None else within_s) as limit:
                 await pending.done.wait()
         finally:
             del self._pending[id_]

@@ -212,7 +212,10 @@ def test_nothing_of_the_browser_outlives_a_killed_rumi(tmp_path: Path, moment: s
     trio.run(until, lambda: not any(Path(f"/proc/{pid}").exists() for pid in all_of_it))
 
 
-async def test_a_page_that_spins_is_closed(tmp_path: Path, shop: Site) -> None:
+async def test_a_page_that_spins_is_closed(
+    tmp_path: Path, shop: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rumi.web.browser.cdp.ANSWER_S", 2.0)
     async with browsing(tmp_path, shop) as world:
         await text(world, shop, "/busy")
         result = await world.call("click", ref=world.ref("spin"))
