@@ -121,6 +121,7 @@ async def test_one_date_of_a_series_or_all_of_them_are_changed(server: Radicale)
     assert await events_of(calendars) == [("Swim", "01 08:00"), ("Gym", "08 18:00"), ("Swim", "22 08:00")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("draft", "said"),
     [
