@@ -55,7 +55,8 @@ def radicale(folder: Path) -> Iterator[Radicale]:
     port = free_port()
     config = folder / "config"
     config.write_text(
-        f"[server]\nhosts = 127.0.0.1:{port}\n[auth]\ntype = htpasswd\nhtpasswd_filename = {folder / 'users'}\n"
+        f"[server]\nhosts = 127.0.0.1:{port}\n"
+        f"[auth]\ntype = htpasswd\nhtpasswd_filename = {folder / 'users'}\n"
         f"htpasswd_encryption = plain\ndelay = 0\n[storage]\nfilesystem_folder = {folder / 'store'}\n"
         "[logging]\nlevel = error\n"
     )

@@ -258,6 +258,7 @@ async def test_free_time_is_found_and_can_be_booked_without_a_question(rooms: Ro
     assert not run.questions
 
 
+@pytest.mark.long
 async def test_the_same_call_of_a_turn_adds_one_event(rooms: Rooms) -> None:
     run = await rooms.say("twice", ("calendar_write", DENTIST), ("calendar_write", DENTIST))
     assert run.results == [

@@ -152,6 +152,10 @@ class CalDav:
 
     async def _change(self, method: str, url: str, etag: str, body: bytes, headers: dict[str, str]) -> None:
         self._check(url)
+        if not etag:
+            raise CalendarError(
+                "{host} gives events no ETag, so they cannot be changed safely.", host=self._connection().host
+            )
         async with self._connection(url) as connection:
             answer = await _sent(connection, method, url, body=body, headers={"If-Match": etag, **headers})
         if answer.status in (404, 409, 410, 412):
@@ -167,11 +171,8 @@ class CalDav:
         Raises:
             CalendarError: The password must not be sent there.
         """
-        known = {
-            origin(self.url),
-            *(origin(each.url) for each in (self._account or CalendarAccount(())).collections),
-        }
-        if origin(url) not in known:
+        found = () if self._account is None else self._account.collections
+        if origin(url) not in {origin(self.url), *(origin(each.url) for each in found)}:
             raise CalendarError(
                 "{host} names another server for the event.", "", host=self._connection().host
             )

@@ -49,9 +49,8 @@ class CalendarFile:
             self._read_at = trio.current_time()
         # Google's private address names the calendar's owner.
         address = _ADDRESS.search(unquote(self.url))
-        window = TimeWindow(
-            window.start, window.end, window.zone, (address[0].casefold(),) if address else ()
-        )
+        mine = (address[0].casefold(),) if address else ()
+        window = TimeWindow(window.start, window.end, window.zone, mine)
         try:
             return await self.reader.read(window, [self._body])
         except NotACalendar:

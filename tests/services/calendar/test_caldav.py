@@ -58,12 +58,12 @@ async def test_500_series_of_six_zones_are_read_right_from_the_server(server: Ra
         server.store(f"many-{first}", {one.uid: one.file() for one in series[first : first + 100]})
         calendars = dav(url)
         one = await collection(calendars)
-        for start, end in (WINDOWS[0], WINDOWS[3]):
-            reading = await calendars.read(one, TimeWindow(start.timestamp(), end.timestamp(), "UTC"))
-            expected = [each for every in series[first : first + 100] for each in every.happens(start, end)]
-            assert not reading.left_out
-            found = sorted((event.title, event.start, event.end) for event in reading.events)
-            assert found == sorted(expected)
+        start, end = WINDOWS[0][0], WINDOWS[1][1]  # the clock changes of Europe and of New York
+        reading = await calendars.read(one, TimeWindow(start.timestamp(), end.timestamp(), "UTC"))
+        expected = [each for every in series[first : first + 100] for each in every.happens(start, end)]
+        assert not reading.left_out
+        found = sorted((event.title, event.start, event.end) for event in reading.events)
+        assert found == sorted(expected)
 
 
 async def test_an_event_is_added_changed_and_deleted(server: Radicale) -> None:
@@ -121,6 +121,7 @@ async def test_one_date_of_a_series_or_all_of_them_are_changed(server: Radicale)
     assert await events_of(calendars) == [("Swim", "01 08:00"), ("Gym", "08 18:00"), ("Swim", "22 08:00")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("draft", "said"),
     [

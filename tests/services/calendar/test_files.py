@@ -114,6 +114,7 @@ async def test_files_made_to_keep_a_reader_busy_lose_only_their_own_events() -> 
     assert sorted(each.partition(": ")[0] for each in reading.left_out) == sorted(BOMBS)
 
 
+@pytest.mark.long
 async def test_many_events_are_read_in_bounded_time() -> None:
     events = "".join(EVENT.replace("UID:x", f"UID:{number}") for number in range(2000))
     with trio.fail_after(30):
