@@ -13,7 +13,7 @@ from rumi.web.readers.files.reading import Looks, ViewLimits
 from tests.mail_servers import MailServers
 from tests.services.mail.generated import WORDS, mails
 
-SEARCHED = 60
+SEARCHED = 30
 
 
 async def test_a_thousand_mails_are_read_right(mail_servers: MailServers) -> None:
