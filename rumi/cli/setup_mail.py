@@ -154,10 +154,11 @@ def ask_servers(wizard: Asks, name: str, address: str) -> bool:
     service = guess(address)
     wizard.say(service.about)
     variable = f"MAIL_{re.sub(r'[^A-Z0-9]+', '_', name.upper())}_PASSWORD"
+    imap, smtp, user = service.imap, service.smtp, address
     while True:
-        imap = wizard.ask_line(Text("The server for reading, host:port"), service.imap)
-        smtp = wizard.ask_line(Text("The server for sending, host:port"), service.smtp)
-        user = wizard.ask_line(Text("The user's name there"), address)
+        imap = wizard.ask_line(Text("The server for reading, host:port"), imap)
+        smtp = wizard.ask_line(Text("The server for sending, host:port"), smtp)
+        user = wizard.ask_line(Text("The user's name there"), user)
         password = wizard.ask_line(
             Text("The password, or !command that prints it (Enter: leave this out)"), hidden=True
         )

@@ -29,7 +29,7 @@ class MailError(RumiError):
     def __init__(
         self, kind: Kind, message: str, advice: str = "", /, *, words: str = "", **fields: object
     ) -> None:
-        super().__init__(message, advice, **fields)
+        super().__init__(message, advice, **fields, **({"words": words} if words else {}))
         self.kind: Kind = kind
         self.words = words
 

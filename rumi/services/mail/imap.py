@@ -233,7 +233,8 @@ class ImapSession:
         imap.untagged_responses.pop(kind, None)
         with _errors(self._address):
             answer, data = imap.run(name, *args)
-        self._alerts += [said(words) for words in imap.untagged_responses.pop("ALERT", [])]
+        told = map(said, imap.untagged_responses.get("OK", []))
+        self._alerts += [words.removeprefix("[ALERT] ") for words in told if words.startswith("[ALERT]")]
         if answer != "OK":
             raise _refused(self._address, _last(data))
         return list(imap.untagged_responses.pop(kind, []))

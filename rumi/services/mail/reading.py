@@ -116,7 +116,7 @@ class _Reader:
         self._part(message, 0)
         sender, reply_to = self._addresses("From"), self._addresses("Reply-To")
         date = self._header("Date")
-        ids = _ID.findall(f"{message.get('References', '')} {message.get('In-Reply-To', '')}"[:20_000])
+        ids = _ID.findall(f"{message.get('References', '')} {message.get('In-Reply-To', '')}")
         return ReadMail(
             self._header("Subject"),
             sender,
@@ -140,7 +140,7 @@ class _Reader:
 
     def _addresses(self, name: str) -> tuple[MailAddress, ...]:
         # Parsed before the words are decoded: decoded words could contain commas and brackets of addresses.
-        raw = [str(value)[:50_000] for value in self._message.get_all(name, [])[:5]]
+        raw = [str(value) for value in self._message.get_all(name, [])[:5]]
         try:
             found = getaddresses(raw)[:_MOST_ADDRESSES]
         except (ValueError, IndexError, TypeError):

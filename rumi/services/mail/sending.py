@@ -95,7 +95,7 @@ async def deliver(
     if await ask(effects_since(kind, now - DAY_S)) >= most:
         raise MailError(
             "refused",
-            "Today {most} mails were sent from {name}, which is the limit.",
+            "Within 24 hours, {most} mails were sent from {name}, which is the limit.",
             "mail.{name}.most_per_day sets the limit.",
             most=most,
             name=mailbox.name,

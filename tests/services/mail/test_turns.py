@@ -4,14 +4,21 @@ import base64
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
 
+from rumi.agent.permissions.standing import grant_of
+from rumi.agent.tool import Reach, ToolResult
+from rumi.agent.tools.mail_send import MailDraft, MailSend, _asked
+from rumi.chats.context import ChatView
 from rumi.models.model import Emit, ModelRequest, Reply, ToolCall
 from rumi.services.mail.messages import MailQuery
+from rumi.store.journal.actor import open_journal
+from rumi.store.journal.effects import mark_effect, reserve_effect
 from tests.mail_servers import MailServers
-from tests.services.mail.in_turns import Owner, owner
+from tests.services.mail.in_turns import Owner, access, owner
 
 EVIL = "carla@example.test"
 
@@ -201,3 +208,81 @@ async def test_an_attachment_is_saved_and_taints_the_files(tmp_path: Path, mail_
         assert "not in its folder any more" in told[4]
         assert "not the id of a mail" in told[5]
         assert (user.workspace / "plans/plan.pdf").read_bytes() == b"%PDF- the plan"
+
+
+async def test_the_outcome_of_an_interrupted_call_is_known_or_said_to_be_unknown(
+    tmp_path: Path, mail_servers: MailServers
+) -> None:
+    mail: dict[str, object] = {"to": ["bob@example.test"], "subject": "Outcome", "text": "x"}
+    box = mail_servers.mailbox("carla")
+    async with open_journal(tmp_path / "state.db") as ask:
+        view = ChatView("cli", lambda: False, lambda: "en", turn="t1")
+        send, draft = (kind(access(box, view, ask, tmp_path)) for kind in (MailSend, MailDraft))
+        effect = send._effect(_checked(mail))
+        row = ("cli", "t1", effect.key)
+
+        async def told() -> tuple[bool, str] | None:
+            result = await send.outcome(mail)
+            return None if result is None else (result.ok, result.content)
+
+        assert (await told() or (True,))[0] is False  # nothing was reserved
+        await ask(reserve_effect(*row, "mail:carla", "x"))
+        assert (await told() or (True,))[0] is False
+        await ask(mark_effect(*row, "handed_over"))
+        assert await told() is None
+        assert "nobody knows" in (await send.call(mail)).content
+        written = send._outgoing(await send._draft(_checked(mail)), effect)
+        await box.append("sent", written.raw)
+        assert (await told() or (False,))[0] is True
+        assert "sent already" in (await send.call(mail)).content
+        assert (await draft.outcome(mail) or ToolResult(True, "")).ok is False
+        assert (await draft.call(mail)).ok
+        assert (await draft.outcome(mail) or ToolResult(False, "")).ok is True
+        assert await send.outcome(mail | {"to": "nobody"}) is not None
+
+
+async def test_a_limit_for_a_day_and_a_server_that_keeps_copies(
+    tmp_path: Path, mail_servers: MailServers
+) -> None:
+    box = mail_servers.mailbox("dora", most_per_day=2, save_sent=False)
+    async with open_journal(tmp_path / "state.db") as ask:
+        view = ChatView("cli", lambda: False, lambda: "en", turn="t1")
+        send = MailSend(access(box, view, ask, tmp_path))
+        mails = [{"to": "bob@example.test", "subject": str(number), "text": "x"} for number in range(3)]
+        results = [await send.call(mail) for mail in mails]
+        assert [result.ok for result in results] == [True, True, False]
+        assert "which is the limit" in results[2].content
+    assert "2" not in [mail.subject for mail in (await box.search(MailQuery(folder="sent"))).mails]
+
+
+def test_a_standing_approval_covers_exact_receivers_and_no_files(
+    tmp_path: Path, mail_servers: MailServers
+) -> None:
+    view = ChatView("cli", lambda: False, lambda: "en", turn="t1")
+    send = MailSend(access(mail_servers.mailbox("ana"), view, None, tmp_path))
+
+    def reach(**more: object) -> Reach | None:
+        asked = send.question({"to": ["bob@example.test"], "subject": "x", "text": "x"} | more, ())
+        assert asked is not None
+        assert asked.consent == ()
+        return asked.reach
+
+    first = reach()
+    assert first is not None
+    grant = grant_of(first, "call")
+    assert grant.covers(reach(text="another https://x.example/", subject="y"), "")  # type: ignore[arg-type]
+    for more in (
+        {"to": ["carla@example.test"]},
+        {"cc": ["carla@example.test"]},
+        {"bcc": ["carla@example.test"]},
+        {"to": ["bob@example.test", "carla@example.test"]},
+        {"to": [], "cc": ["bob@example.test"]},
+    ):
+        assert not grant.covers(reach(**more), "")  # type: ignore[arg-type]
+    assert reach(attachments=["diary.txt"]) is None
+
+
+def _checked(mail: dict[str, object]) -> Any:
+    asked = _asked(mail)
+    assert not isinstance(asked, str)
+    return asked

@@ -10,10 +10,19 @@ from rumi.platform.text_decoding import decode
 from rumi.web.readers.pages.cleaning import one_line
 
 MOST_HEADER_CHARS: Final = 5000
+_MOST_SOURCE_CHARS: Final = 30_000
 
 
 class RawHeaders(Compat32):
-    """A policy that returns headers as they were sent: its base replaces bytes above 127."""
+    """A policy that returns headers as they were sent, cut to a length that parsers can take.
+
+    Its base replaces bytes above 127. The parsers of parameters and addresses take quadratic time.
+    """
+
+    def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:
+        """Return the name and the beginning of the value."""
+        name, value = super().header_source_parse(sourcelines)
+        return name, value[:_MOST_SOURCE_CHARS]
 
     def header_fetch_parse(self, name: str, value: str) -> str:
         """Return the value unchanged."""
