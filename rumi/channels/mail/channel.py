@@ -214,8 +214,8 @@ class MailChannel(Channel):
 
     def figures(self) -> Mapping[str, object]:
         """Return what became of mails since the process began, and why mails of people were not accepted."""
-        counts = self._figures.counts
-        return {**counts, **({"flaws": dict(self._figures.flaws)} if self._figures.flaws else {})}
+        flaws = {f"unproved: {flaw}": count for flaw, count in self._figures.flaws.items()}
+        return {**self._figures.counts, **flaws}
 
     # Services for chats
 
