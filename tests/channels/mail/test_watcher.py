@@ -50,7 +50,7 @@ async def test_a_mail_that_waits_delays_no_other_and_is_not_lost(
     async with house(tmp_path) as made:
         ask = made.services.journal.ask
         for life in range(3):
-            beside = Supervisor("beside")
+            beside, serves[0] = Supervisor("beside"), life < 2
             watcher = beside.add(
                 ChildSpec("watcher", lambda: MailWatcher(watched, ask, serves=lambda: serves[0]))
             )
@@ -75,7 +75,6 @@ async def test_a_mail_that_waits_delays_no_other_and_is_not_lost(
                     taker.taken.clear()
                     await taker.until("b", "c", "d")  # the next process finds it, and what came later
                 else:
-                    serves[0] = False
                     put("e")
                     await trio.sleep(0.1)
                     assert taker.taken == ["b", "c", "d"]
