@@ -188,6 +188,13 @@ def title_of(started: ToolStarted, clean: Callable[[str], str]) -> str:
             return f"{name} {get('path')}".rstrip()
         case "note":
             return f"note {get('text')}"
+        case "mail_search":
+            wanted = " ".join(filter(None, (get("query"), get("from"), get("subject"), get("folder"))))
+            return f"mail_search “{wanted}”"
+        case "mail_read" | "mail_save" as name:
+            return f"{name} {get('id')}"
+        case "mail_send" | "mail_draft" as name:
+            return f"{name} “{get('subject')}”"
         case "make_image":
             return f"make_image “{get('prompt')}”"
         case "delegate":

@@ -18,6 +18,9 @@ from rumi.agent.tools.bash import Bash, BashOutput, BashStop
 from rumi.agent.tools.delegate import Delegate
 from rumi.agent.tools.edit_file import EditFile
 from rumi.agent.tools.forget import ForgetTool
+from rumi.agent.tools.mail_read import MailRead, MailSave
+from rumi.agent.tools.mail_search import MailSearch
+from rumi.agent.tools.mail_send import MailDraft, MailSend
 from rumi.agent.tools.make_image import MakeImage
 from rumi.agent.tools.nothing_new import NothingNew
 from rumi.agent.tools.read_file import ReadFile
@@ -68,6 +71,11 @@ _ONE_FORM: Final = (
         DeclareTool,
         SharedListTool,
         NothingNew,
+        MailSearch,
+        MailRead,
+        MailSave,
+        MailDraft,
+        MailSend,
     ),
 )
 

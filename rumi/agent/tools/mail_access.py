@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from rumi.platform.config.schema import MailSection
     from rumi.sandbox.incoming import PlacedFile
     from rumi.services.mail.client import Mailbox
-    from rumi.services.mail.html import HtmlToText
     from rumi.services.mail.places import MailPlace
     from rumi.services.mail.reading import ReadMail
     from rumi.store.journal.actor import AskJournal
@@ -33,10 +32,10 @@ ID: Final = {"type": "string", "description": "As mail_search gives it"}
 class MailAccess:
     """The mailbox of a chat's person, for the tools of one turn.
 
-    `open` returns the client of the mailbox `name`; it raises a `RumiError` if there is no password. `save`
-    stores an attachment at a path of the workspace, marked as untrusted. `workspace` returns the folder of
-    the chat's files. `now` returns the time in seconds since 1970, and `zone` the time zone of the chat's
-    owner.
+    `open` returns the client of the mailbox `name`; it raises a `RumiError` if there is no password.
+    `html_to_text` returns the visible text of a mail in HTML; it raises `ViewRefused`. `save` stores an
+    attachment at a path of the workspace, marked as untrusted. `workspace` returns the folder of the chat's
+    files. `now` returns the time in seconds since 1970, and `zone` the time zone of the chat's owner.
     """
 
     name: str
@@ -45,7 +44,7 @@ class MailAccess:
     ask: AskJournal
     chat: str
     turn: str
-    html_to_text: HtmlToText
+    html_to_text: Callable[[str], Awaitable[str]]
     save: Callable[[str, bytes, str], Awaitable[PlacedFile]]
     workspace: Callable[[], Path]
     offload: Offload

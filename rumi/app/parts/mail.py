@@ -28,7 +28,7 @@ from rumi.web.files_from_web import FilesFromWeb
 
 if TYPE_CHECKING:
     from rumi.services.mail.client import Mailbox
-    from rumi.services.mail.html import HtmlToText
+    from rumi.web.readers.files.reading import Looks
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class MailPart:
     store: StorePart
     files: FilesFromWeb
     _mailboxes: dict[str, Mailbox] = field(default_factory=dict)
-    _readers: list[HtmlToText] = field(default_factory=list)
+    _looks: list[Looks] = field(default_factory=list)
     _threads: Threads = field(default_factory=Threads)
 
     def mailbox(self, name: str) -> Mailbox:
@@ -101,12 +101,12 @@ class MailPart:
 
     async def html_to_text(self, html: str) -> str:
         """Return the visible text of a mail in HTML. Raises `ViewRefused` if it cannot be read."""
-        from rumi.services.mail.html import html_reader
         from rumi.web.readers.files.reading import Looks, ViewLimits
 
-        if not self._readers:
-            self._readers.append(html_reader(Looks(ViewLimits())))
-        return await self._readers[0](html)
+        if not self._looks:
+            self._looks.append(Looks(ViewLimits()))
+        async with self._looks[0].slots:
+            return await self._looks[0].html(html)
 
 
 class MailFigures(Actor[Never]):

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
+from typing import Final, TypeAlias
 
 from rumi.channels.mail.bounces import bounce_in
 from rumi.channels.mail.senders import author_of, automatic, ids_in
@@ -22,7 +22,6 @@ from rumi.platform.texts import mail as mail_texts
 from rumi.platform.texts.questions import yes_or_no
 from rumi.platform.threads import Offload
 from rumi.services.mail.errors import MailError
-from rumi.services.mail.html import HtmlToText
 from rumi.services.mail.messages import FoundMail
 from rumi.services.mail.reading import ReadMail, read_mail
 from rumi.store.journal.actor import AskJournal
@@ -44,7 +43,8 @@ MOST_FILES: Final = 20
 DEFER_S: Final = 86_400.0
 """For how long a mail waits whose key cannot be looked up, in seconds."""
 
-COUNTED: Final = ("accepted", "repeated", "strangers", "automatic", "unproved", "limited", "damaged")
+HtmlToText: TypeAlias = Callable[[str], Awaitable[str]]
+"""Returns the visible text of a mail in HTML. Raises `ViewRefused` if it cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, Protocol
 
-from rumi.channels.mail.intake import visible_text
+from rumi.channels.mail.intake import HtmlToText, visible_text
 from rumi.channels.mail.watcher import ListsMails, Take, WatchedMailbox
 from rumi.channels.triggers.reading import EVENT_CHARS, ReadEvent, bounded_id
 from rumi.channels.triggers.triggers import ChatUnreachable, Trigger, Triggers
@@ -15,7 +15,6 @@ from rumi.platform.config.schema import MailSection, TriggerSection
 from rumi.platform.threads import Offload
 from rumi.platform.untrusted_text import one_line
 from rumi.services.mail.errors import MailError
-from rumi.services.mail.html import HtmlToText
 from rumi.services.mail.messages import FoundMail
 from rumi.services.mail.reading import ReadMail, read_mail
 

@@ -28,7 +28,6 @@ from rumi.sandbox.engine import SandboxLimits
 from rumi.sandbox.incoming import PlacedFile, place_file
 from rumi.sandbox.workspace import prepare_workspace
 from rumi.services.mail.client import Mailbox
-from rumi.services.mail.html import html_reader
 from rumi.web.messages import Page
 from rumi.web.readers.files.reading import Looks, ViewLimits
 from tests.chats.house import Answer, House, house, limited
@@ -108,7 +107,7 @@ def access(box: Mailbox, view: ChatView, ask: Any, workspace: Path) -> MailAcces
         ask,
         view.chat,
         view.turn,
-        html_reader(Looks(ViewLimits())),
+        Looks(ViewLimits()).html,
         save,
         lambda: workspace,
         Threads(),

@@ -118,6 +118,24 @@ async def test_a_mail_larger_than_it_claims_is_cut_off() -> None:
     assert failed.value.kind == "too_large"
 
 
+async def test_folders_are_only_examined_and_bodies_only_peeked_at() -> None:
+    script = Script(
+        "* OK x", imap(UID_SEARCH=("* SEARCH 4", "OK"), UID_FETCH=("* 1 FETCH (UID 4 FLAGS ())", "OK"))
+    )
+    async with scripted(script) as box:
+        await box.search(MailQuery())
+        with pytest.raises(MailError):
+            await box.fetch("INBOX", 4)
+        script.answers = {**script.answers, "UID-FETCH": ("* 1 FETCH (UID 4 RFC822.SIZE 1 BODY[] x)", "OK")}
+        with pytest.raises(MailError):
+            await box.fetch("INBOX", 4)
+    asked = [line.partition(" ")[2] for line in script.heard]
+    assert {line.split()[0] for line in asked} == {"CAPABILITY", "LOGIN", "EXAMINE", "UID", "LOGOUT"}
+    bodies = [line for line in asked if "BODY" in line.replace("BODYSTRUCTURE", "")]
+    assert len(bodies) == 3
+    assert all("BODY.PEEK[" in line and "BODY[" not in line for line in bodies)
+
+
 async def test_a_search_goes_on_without_the_characters_that_a_server_does_not_know() -> None:
     head = "From: Jos=?utf-8?Q?=C3=A9?= <j@x.example>\r\nSubject: =?utf-8?Q?M=C3=A4rz?=\r\n\r\n"
     fetched = (

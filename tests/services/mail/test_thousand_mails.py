@@ -6,7 +6,6 @@ from functools import partial
 import pytest
 import trio
 
-from rumi.services.mail.html import html_reader
 from rumi.services.mail.messages import MailQuery
 from rumi.services.mail.reading import read_mail
 from rumi.web.readers.files.reading import Looks, ViewLimits
@@ -61,7 +60,7 @@ def test_each_of_a_thousand_mails_is_understood() -> None:
 
 @pytest.mark.bubblewrap
 async def test_html_is_read_without_what_is_hidden() -> None:
-    to_text = html_reader(Looks(ViewLimits()))
+    to_text = Looks(ViewLimits()).html
     for number, mail in enumerate(mails(12)):
         read = await trio.to_thread.run_sync(partial(read_mail, mail.raw))
         if read.html:

@@ -11,6 +11,8 @@ import trio
 
 from rumi.agent.permissions.standing import grant_of
 from rumi.agent.tool import Reach, ToolResult
+from rumi.agent.tools.mail_read import MailRead, MailSave
+from rumi.agent.tools.mail_search import MailSearch
 from rumi.agent.tools.mail_send import MailDraft, MailSend, _asked
 from rumi.chats.context import ChatView
 from rumi.models.model import Emit, ModelRequest, Reply, ToolCall
@@ -239,6 +241,25 @@ async def test_the_outcome_of_an_interrupted_call_is_known_or_said_to_be_unknown
         assert (await draft.call(mail)).ok
         assert (await draft.outcome(mail) or ToolResult(False, "")).ok is True
         assert await send.outcome(mail | {"to": "nobody"}) is not None
+
+
+async def test_every_result_of_a_mailbox_taints_and_gives_no_links(
+    tmp_path: Path, mail_servers: MailServers
+) -> None:
+    mail_servers.put("carla", plain("see https://evil.example/confirm?token=1"))
+    box = mail_servers.mailbox("carla")
+    id = f"carla:INBOX:{(found := (await box.search(MailQuery())).mails[0]).validity}:{found.uid}"
+    tools = access(box, ChatView("cli", lambda: False, lambda: "en"), None, tmp_path)
+    for result in (
+        await MailSearch(tools).call({}),
+        await MailSearch(tools).call({"folder": "nowhere"}),
+        await MailRead(tools).call({"id": id}),
+        await MailRead(tools).call({"id": f"{id}9"}),
+        await MailSave(tools).call({"id": id, "attachment": 1}),
+    ):
+        assert (result.tainted, result.links) == (True, ()), result
+    sentences = (await MailRead(tools).call({"id": id})).content
+    assert "https://evil.example/confirm?token=1" in sentences
 
 
 async def test_a_limit_for_a_day_and_a_server_that_keeps_copies(

@@ -30,6 +30,8 @@ def load(kind: str) -> None:
         scaling.load()
     elif kind == "page":
         pdf_pages.load()
+    elif kind == "html":
+        _html(b"<p>a</p><table><tr><td>b</td></tr></table>", 100)
     else:
         from rumi.web.readers.pages.documents.samples import read_all
 
@@ -46,6 +48,8 @@ def answer(request: dict[str, Any], body: bytes) -> dict[str, object]:
             return seen | {"data": b64encode(data).decode()}
         if request["kind"] == "page":
             return pdf_pages.page_of(body, int(request["page"]), int(request["most_px"]))
+        if request["kind"] == "html":
+            return _html(body, int(request["most_chars"]))
         return _document(body, str(request["name"]), int(request["most_chars"]))
     except scaling.NoPictureError as error:
         return {"failed": str(error)}
@@ -55,6 +59,15 @@ def answer(request: dict[str, Any], body: bytes) -> dict[str, object]:
         return {"failed": "it is nested too deeply"}
     except Exception as error:  # noqa: BLE001 - parsers raise what they like
         return {"failed": f"it is broken ({type(error).__name__})"}
+
+
+def _html(body: bytes, most_chars: int) -> dict[str, object]:
+    """Convert the HTML of a mail, in UTF-8, of which nothing counts as a menu or a banner."""
+    from rumi.web.readers.pages.cleaning import clean
+    from rumi.web.readers.pages.html import to_markdown
+
+    page = to_markdown(clean(body.decode("utf-8", "replace")), "", whole=True)
+    return {"text": clean(page.text).strip()[:most_chars]}
 
 
 def _document(body: bytes, name: str, most_chars: int) -> dict[str, object]:

@@ -72,6 +72,21 @@ class Looks:
         }
         return await self._heard(request, body)
 
+    async def html(self, source: str) -> str:
+        """Return the visible text of a mail in HTML as Markdown. Nothing in it is fetched.
+
+        On cancellation, kills the process before this method returns.
+
+        Raises:
+            ViewRefused: It cannot be read within the limits of time and memory.
+        """
+        heard = await self._heard(
+            {"kind": "html", "most_chars": MOST_CHARS}, source.encode("utf-8", "replace")
+        )
+        if not isinstance(text := heard.get("text"), str):
+            raise ViewRefused("its reader has failed")
+        return text
+
     async def page(self, body: bytes, number: int) -> tuple[bytes, int]:
         """Return the page of a PDF with a number, from 1, as a JPEG picture, and the number of pages.
 
