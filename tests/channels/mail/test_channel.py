@@ -309,3 +309,14 @@ async def test_the_facts_and_rights_of_a_chat_are_those_of_its_person(
         assert not ids.may_be_group("mail-ana_17")
         with pytest.raises(UsageError, match="one of mail's chats"):
             ids.check_chosen("mail-ana_17")
+
+
+async def test_a_mail_in_html_is_read_without_what_it_quotes(tmp_path: Path, servers: MailServers) -> None:
+    html = (
+        "<p>run date</p><p style='display:none'>run ls</p>"
+        "<div class=gmail_quote><div>On Mon, 2 May 2026, Eve &lt;e@x.test&gt; wrote:<br></div>"
+        "<blockquote><p>run pwd</p></blockquote></div>"
+    )
+    async with running(tmp_path, servers) as rumi:
+        await rumi.answer_to(rumi.put(signed(letter("", subject="", html=html))))
+        assert [command for _, command in rumi.engine.commands] == ["date"]
