@@ -14,6 +14,7 @@ import trio
 
 from rumi.app.app import App, open_app
 from rumi.app.shutdown import wind_down
+from rumi.channels.mail import intake
 from rumi.channels.mail.channel import MailChannel
 from rumi.errors import UsageError
 from rumi.platform.config.cascade import load_settings
@@ -21,6 +22,7 @@ from rumi.platform.home import Home
 from rumi.services.mail.client import Mailbox
 from rumi.services.mail.errors import MailError
 from rumi.services.mail.messages import Sent
+from rumi.services.mail.reading import ReadMail
 from rumi.services.mail.writing import Outgoing
 from rumi.store.journal.mails import unknown_mails
 from rumi.store.journal.unreachable import why_unreachable
@@ -320,3 +322,22 @@ async def test_a_mail_in_html_is_read_without_what_it_quotes(tmp_path: Path, ser
     async with running(tmp_path, servers) as rumi:
         await rumi.answer_to(rumi.put(signed(letter("", subject="", html=html))))
         assert [command for _, command in rumi.engine.commands] == ["date"]
+
+
+async def test_a_mail_that_cannot_be_read_stops_no_other(
+    tmp_path: Path, servers: MailServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = intake.read_mail
+
+    def breaks(raw: bytes) -> ReadMail:
+        if b"poison" in raw:
+            raise ValueError("boom")
+        return read(raw)
+
+    monkeypatch.setattr(intake, "read_mail", breaks)
+    async with running(tmp_path, servers) as rumi:
+        rumi.put(signed(letter("poison", subject="")))
+        await rumi.answer_to(rumi.put(signed(letter("run date", subject=""))))
+        await rumi.judged("damaged")
+        (row,) = [row for row in rumi.children() if row.id == "mail"]
+        assert row.restarts == 0
