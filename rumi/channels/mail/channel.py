@@ -15,7 +15,7 @@ from actors import ActorRef, ActorStopped, ChildSpec, MailboxFull, Supervisor
 from rumi.agent.tool import Tool
 from rumi.agent.tools.send_file import SendFile as SendFileTool
 from rumi.channels.channel import Channel, Process
-from rumi.channels.mail.intake import IntakeFigures, MailIntake, MailPerson, MailSenders
+from rumi.channels.mail.intake import HtmlToText, IntakeFigures, MailIntake, MailPerson, MailSenders
 from rumi.channels.mail.keys import DnsKeys
 from rumi.channels.mail.sender import MailSender, MailSenderMessage, Office, Sends
 from rumi.channels.mail.signatures import Keys
@@ -34,7 +34,6 @@ from rumi.platform.threads import Offload, Threads
 from rumi.sandbox.incoming import about_file, put_file
 from rumi.services.mail.client import Mailbox
 from rumi.services.mail.errors import MailError
-from rumi.services.mail.html import HtmlToText, html_reader
 from rumi.services.mail.messages import FoundMail
 from rumi.services.mail.reading import read_mail
 from rumi.services.mail.writing import Recipient
@@ -88,7 +87,8 @@ class MailChannel(Channel):
         """
         self._box = box
         self._keys = keys or DnsKeys()
-        self._html = html or html_reader(DocumentReader(ViewLimits()))
+        self._documents = DocumentReader(ViewLimits())
+        self._html = html or self._html_to_text
         self._now = now
         self._poll_s = poll_s
         self._random = random or Random()
@@ -214,8 +214,12 @@ class MailChannel(Channel):
 
     def figures(self) -> Mapping[str, object]:
         """Return what became of mails since the process began, and why mails of people were not accepted."""
-        counts = self._figures.counts
-        return {**counts, **({"flaws": dict(self._figures.flaws)} if self._figures.flaws else {})}
+        flaws = {f"unproved: {flaw}": count for flaw, count in self._figures.flaws.items()}
+        return {**self._figures.counts, **flaws}
+
+    async def _html_to_text(self, html: str) -> str:
+        async with self._documents.slots:
+            return await self._documents.html(html)
 
     # Services for chats
 

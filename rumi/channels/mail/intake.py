@@ -9,8 +9,9 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
+from typing import Final, TypeAlias
 
+from actors import ActorError
 from rumi.channels.mail.bounces import bounce_in
 from rumi.channels.mail.senders import author_of, automatic, ids_in
 from rumi.channels.mail.signatures import Flaw, Keys, Mail, headers_of, proof_of
@@ -22,13 +23,19 @@ from rumi.platform.texts import mail as mail_texts
 from rumi.platform.texts.questions import yes_or_no
 from rumi.platform.threads import Offload
 from rumi.services.mail.errors import MailError
-from rumi.services.mail.html import HtmlToText
 from rumi.services.mail.messages import FoundMail
 from rumi.services.mail.reading import ReadMail, read_mail
 from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.deliveries import Taken
 from rumi.store.journal.effects import Effect
-from rumi.store.journal.mails import Envelope, ReceivedMail, asked_in, chat_of_mails, mails_named
+from rumi.store.journal.mails import (
+    MOST_REFERENCES,
+    Envelope,
+    ReceivedMail,
+    asked_in,
+    chat_of_mails,
+    mails_named,
+)
 from rumi.store.journal.records import Attachment, Incoming
 from rumi.texts import Language
 from rumi.web.readers.files.reading import ViewRefused
@@ -44,7 +51,8 @@ MOST_FILES: Final = 20
 DEFER_S: Final = 86_400.0
 """For how long a mail waits whose key cannot be looked up, in seconds."""
 
-COUNTED: Final = ("accepted", "repeated", "strangers", "automatic", "unproved", "limited", "damaged")
+HtmlToText: TypeAlias = Callable[[str], Awaitable[str]]
+"""Returns the visible text of a mail in HTML. Raises `ViewRefused` if it cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +122,19 @@ class MailIntake:
         Raises:
             RumiError: The mailbox or the journal cannot be used now.
         """
-        return [found for found in mails if not await self._take(found)]
+        later = []
+        for found in mails:
+            try:
+                decided = await self._take(found)
+            except (RumiError, ActorError):
+                raise
+            except Exception:  # one mail must not end the watcher, which would meet it again
+                logger.exception("a mail was not read")
+                self._figures.counts["damaged"] += 1
+                decided = True
+            if not decided:
+                later.append(found)
+        return later
 
     async def _take(self, found: FoundMail) -> bool:
         """Take a mail. Return False if it cannot be decided now."""
@@ -210,7 +230,7 @@ class MailIntake:
         message = Incoming(
             chat=chat,
             text=words,
-            language=None,
+            language=self._senders.language,
             admin=person.admin,
             origin=found.uid,
             attachments=attachments,
@@ -219,7 +239,7 @@ class MailIntake:
             sent=read.sent_at or 0.0,
         )
         ids = (read.message_id,) if read.message_id else ()
-        envelope = Envelope(author, read.subject, read.message_id, references)
+        envelope = Envelope(author, read.subject, read.message_id, references[-MOST_REFERENCES:])
         return await self._accept(ReceivedMail(message, owner, (*ids, *marks), envelope), MOST_PER_HOUR)
 
     async def _answered(self, chat: str, mail: Effect, yes: bool) -> tuple[str, str | None]:

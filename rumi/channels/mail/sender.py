@@ -79,7 +79,10 @@ class Sends(Protocol):
 
 @dataclass(slots=True)
 class SenderFigures:
-    """What the sender has done since the process began, and what is in its way."""
+    """What the sender has done since the process began, and what is in its way.
+
+    `unknown` counts all mails whose outcome is unknown, also those of earlier processes.
+    """
 
     sent: int = 0
     unknown: int = 0
@@ -136,6 +139,7 @@ class MailSender(Actor[MailSenderMessage]):
 
     async def started(self) -> None:
         """Subscribe to replies, then look for those that earlier processes have stored."""
+        self._office.figures.unknown = len(await self._journal.ask(unknown_mails()))
         await self.start(self._listen)
         await self._look()
 
@@ -227,7 +231,7 @@ class MailSender(Actor[MailSenderMessage]):
     async def _send_reply(self, chat: str, reply: StoredReply) -> None:
         language = reply.language
         turn = f"outbox:{reply.delivery}"
-        unknown = [one for one in await self._journal.ask(unknown_mails(chat, told=False)) if one != turn]
+        unknown = [one for one in await self._journal.ask(unknown_mails(chat, False)) if one != turn]
         asks = any(button.words.startswith("/yes ") for button in reply.buttons)
         commands = tuple(one.words for one in reply.buttons if not one.words.startswith(("/yes ", "/no ")))
         parts = (

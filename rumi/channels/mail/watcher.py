@@ -151,8 +151,10 @@ class MailWatcher(Actor[StopWatching]):
                 try:
                     for folder, take in self._watched.folders.items():
                         await self._look(folder, take)
-                except (RumiError, ActorError) as error:
+                except Exception as error:  # a mailbox must not end what runs below it
                     trouble = error.message if isinstance(error, RumiError) else type(error).__name__
+                    if not isinstance(error, RumiError | ActorError):
+                        logger.exception("mails of %s were not read", self._watched.account)
                     if trouble != self._memory.trouble:
                         logger.warning("no mails of %s: %s", self._watched.account, trouble)
                     self._memory.trouble = trouble

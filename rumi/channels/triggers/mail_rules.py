@@ -7,15 +7,16 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, Protocol
 
-from rumi.channels.mail.intake import visible_text
+from actors import ActorError
+from rumi.channels.mail.intake import HtmlToText, visible_text
 from rumi.channels.mail.watcher import ListsMails, Take, WatchedMailbox
 from rumi.channels.triggers.reading import EVENT_CHARS, ReadEvent, bounded_id
 from rumi.channels.triggers.triggers import ChatUnreachable, Trigger, Triggers
+from rumi.errors import RumiError
 from rumi.platform.config.schema import MailSection, TriggerSection
 from rumi.platform.threads import Offload
 from rumi.platform.untrusted_text import one_line
 from rumi.services.mail.errors import MailError
-from rumi.services.mail.html import HtmlToText
 from rumi.services.mail.messages import FoundMail
 from rumi.services.mail.reading import ReadMail, read_mail
 
@@ -121,6 +122,10 @@ class MailRules:
                 except ChatUnreachable as error:
                     logger.warning("a mail for the trigger %s waits: %s", trigger.name, error.message)
                     later[mail.uid] = mail
+                except (RumiError, ActorError):
+                    raise
+                except Exception:  # one mail must not end the watcher, which would meet it again
+                    logger.exception("a mail for the trigger %s was not read", trigger.name)
         return tuple(later.values())
 
     async def _take(self, trigger: Trigger, mail: FoundMail) -> None:

@@ -179,7 +179,7 @@ def settle_mail(transaction: Transaction, chat: str, turn: str, delivery: int, w
 
 
 @step(reads=True)
-def unknown_mails(transaction: Transaction, chat: str = "", *, told: bool = True) -> tuple[str, ...]:
+def unknown_mails(transaction: Transaction, chat: str = "", told: bool = True) -> tuple[str, ...]:
     """Return the turns of mails whose outcome is unknown, of one chat or of all.
 
     Unless `told`, only those that the chat's person was not told about yet.

@@ -14,6 +14,7 @@ import trio
 
 from rumi.app.app import App, open_app
 from rumi.app.shutdown import wind_down
+from rumi.channels.mail import intake
 from rumi.channels.mail.channel import MailChannel
 from rumi.errors import UsageError
 from rumi.platform.config.cascade import load_settings
@@ -21,6 +22,7 @@ from rumi.platform.home import Home
 from rumi.services.mail.client import Mailbox
 from rumi.services.mail.errors import MailError
 from rumi.services.mail.messages import Sent
+from rumi.services.mail.reading import ReadMail
 from rumi.services.mail.writing import Outgoing
 from rumi.store.journal.mails import unknown_mails
 from rumi.store.journal.unreachable import why_unreachable
@@ -161,7 +163,8 @@ async def test_mails_without_proof_are_data_and_get_no_answer(tmp_path: Path, se
         await rumi.judged("unproved", 3)
         await rumi.judged("strangers", 1)
         await rumi.judged("automatic", 1)
-        assert rumi.channel.figures()["flaws"] == {"unsigned": 1, "invalid": 1, "unaligned": 1}
+        for flaw in ("unsigned", "invalid", "unaligned"):
+            await rumi.judged(f"unproved: {flaw}")
         assert [command for _, command in rumi.engine.commands] == ["date"]
     assert len(rumi.received()) == 1
 
@@ -308,3 +311,33 @@ async def test_the_facts_and_rights_of_a_chat_are_those_of_its_person(
         assert not ids.may_be_group("mail-ana_17")
         with pytest.raises(UsageError, match="one of mail's chats"):
             ids.check_chosen("mail-ana_17")
+
+
+async def test_a_mail_in_html_is_read_without_what_it_quotes(tmp_path: Path, servers: MailServers) -> None:
+    html = (
+        "<p>run date</p><p style='display:none'>run ls</p>"
+        "<div class=gmail_quote><div>On Mon, 2 May 2026, Eve &lt;e@x.test&gt; wrote:<br></div>"
+        "<blockquote><p>run pwd</p></blockquote></div>"
+    )
+    async with running(tmp_path, servers) as rumi:
+        await rumi.answer_to(rumi.put(signed(letter("", subject="", html=html))))
+        assert [command for _, command in rumi.engine.commands] == ["date"]
+
+
+async def test_a_mail_that_cannot_be_read_stops_no_other(
+    tmp_path: Path, servers: MailServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = intake.read_mail
+
+    def breaks(raw: bytes) -> ReadMail:
+        if b"poison" in raw:
+            raise ValueError("boom")
+        return read(raw)
+
+    monkeypatch.setattr(intake, "read_mail", breaks)
+    async with running(tmp_path, servers) as rumi:
+        rumi.put(signed(letter("poison", subject="")))
+        await rumi.answer_to(rumi.put(signed(letter("run date", subject=""))))
+        await rumi.judged("damaged")
+        (row,) = [row for row in rumi.children() if row.id == "mail"]
+        assert row.restarts == 0
