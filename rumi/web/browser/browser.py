@@ -16,6 +16,7 @@ from rumi.web.browser.cdp import PageHangs
 from rumi.web.browser.chromium import Chromium, running
 from rumi.web.browser.messages import (
     Act,
+    BrowserEnded,
     BrowserError,
     BrowserMessage,
     BrowserSettings,
@@ -162,16 +163,17 @@ class Browser(Actor[BrowserMessage]):
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self._watch_limits, chromium)
                     await cdp.ended.wait()
+                    self._fail(BrowserEnded())
                     nursery.cancel_scope.cancel()
-            self._fail(BrowserError("The browser has ended.", "Try again: it is started again."))
         except BrowserError as error:
             self._fail(error)
-        if not self._works:
-            self.stop()
 
     def _fail(self, error: BrowserError) -> None:
+        """Note why the browser has ended; without a step that this concerns, the next gets a new one."""
         self._error = self._error or error
         self._ready.set()
+        if not self._works:
+            self.stop()
 
     async def _watch_limits(self, chromium: Chromium) -> None:
         while True:

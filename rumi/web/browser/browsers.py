@@ -9,10 +9,12 @@ from rumi.platform.threads import Threads
 from rumi.web.browser import profile as profiles
 from rumi.web.browser.browser import Browser, KnownBrowser
 from rumi.web.browser.messages import (
+    BrowserEnded,
     BrowserError,
     BrowserMessage,
     BrowserSettings,
     DoStep,
+    OpenPage,
     Step,
     StepResult,
 )
@@ -54,19 +56,26 @@ class Browsers:
             BrowserError: The browser cannot be used, or the step was not done.
         """
         try:
-            try:
-                browser = await self._supervisor.get_or_start(owner)
-                return await browser.ask(DoStep(chat, step))
-            except ActorStopped:
-                # It was just ending. A new one has no page, so nothing is done twice there.
-                browser = await self._supervisor.get_or_start(owner)
-                return await browser.ask(DoStep(chat, step))
+            return await self._ask(owner, DoStep(chat, step))
+        except ActorStopped:
+            pass  # it was just ending, and has not begun the step
+        except BrowserEnded:
+            if not isinstance(step, OpenPage):
+                raise  # its page is gone
         except TooManyChildren as error:
             raise BrowserError(
                 "Too many browsers of others are open now.", "Try again in some minutes."
             ) from error
         except ActorError as error:
-            raise BrowserError("The browser has ended.", "Try again: it is started again.") from error
+            raise BrowserEnded from error
+        try:
+            return await self._ask(owner, DoStep(chat, step))
+        except ActorError as error:
+            raise BrowserEnded from error
+
+    async def _ask(self, owner: str, step: DoStep) -> StepResult:
+        browser = await self._supervisor.get_or_start(owner)
+        return await browser.ask(step)
 
     def snapshot(self, owner: str, chat: str) -> PageSnapshot | None:
         """Return the page of a chat as the chat last saw it; None if none is open."""

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 import trio
 
-from rumi.web.browser.messages import BrowserError, PageError
+from rumi.web.browser.messages import BrowserEnded, BrowserError, PageError
 
 MOST_BYTES: Final = 48 * 1024 * 1024
 """Maximum size of one message of the browser, in bytes."""
@@ -82,7 +82,7 @@ class Cdp:
             BrowserError: The browser has ended.
         """
         if self.ended.is_set():
-            raise _ended()
+            raise BrowserEnded
         id_ = self.post(method, params, session)
         pending = self._pending[id_] = _Pending()
         try:
@@ -93,7 +93,7 @@ class Cdp:
         if limit.cancelled_caught:
             raise PageHangs("The page does not answer, so it was closed.", "Open it again, or another one.")
         if pending.answer is None:
-            raise _ended()
+            raise BrowserEnded
         if "error" in pending.answer:
             # The browser's own words about the command: they may name what the page has.
             raise CdpRefused("The page has changed in the meantime.", "Read it again.")
@@ -155,7 +155,3 @@ class Cdp:
         listener = self._listeners.get(message.get("sessionId", ""))
         if listener is not None:
             listener(message.get("method", ""), message.get("params", {}))
-
-
-def _ended() -> BrowserError:
-    return BrowserError("The browser has ended.", "Try again: it is started again.")

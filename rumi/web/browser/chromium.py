@@ -107,11 +107,6 @@ class Chromium:
         self.cdp = cdp
         self._namespace = namespace
 
-    @property
-    def pid(self) -> int:
-        """The pid of the launcher, which has all processes of the browser as descendants."""
-        return self._namespace.pid
-
     def memory(self) -> int:
         """Return the memory of all its processes that is not shared with others, in bytes."""
         return memory_below(self._namespace.pid)

@@ -15,6 +15,13 @@ class BrowserError(RumiError):
     """The browser cannot be used. The advice is for people."""
 
 
+class BrowserEnded(BrowserError):
+    """The browser has ended by itself, with all its pages."""
+
+    def __init__(self) -> None:
+        super().__init__("The browser has ended.", "Try again: it is started again.")
+
+
 class PageError(BrowserError):
     """A step on a page was not done. The model can follow the advice."""
 

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -158,7 +159,8 @@ async def test_a_crashed_or_greedy_browser_ends_alone_and_the_next_step_starts_a
         assert "four legs" in (await other.call("read")).content
         assert "Chairs" in await text(world, shop, "/shop")
         for pid in browsers_of(os.getpid()):
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         await until(lambda: world.browsers.snapshot("tg1", "tg1") is None)
         assert "Chairs" in await text(world, shop, "/shop")
 

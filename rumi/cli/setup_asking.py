@@ -1,0 +1,37 @@
+"""What the questions of `rumi setup` need of the wizard."""
+
+from typing import TYPE_CHECKING, Protocol
+
+from rumi.texts import Language
+
+if TYPE_CHECKING:
+    from rumi.platform.config.cascade import Loaded
+
+
+class Asks(Protocol):
+    """Asks a person, and collects the answers: `keys` for config.toml, `secrets` for .env."""
+
+    loaded: "Loaded"
+    language: Language
+    keys: dict[str, str]
+    secrets: dict[str, str]
+
+    def say(self, text: str) -> None:
+        """Print a sentence in the chosen language."""
+        ...
+
+    def ask_line(self, question: str, default: str = "", *, hidden: bool = False) -> str:
+        """Ask for a line; an empty line means the default."""
+        ...
+
+    def ask_yes(self, question: str) -> bool:
+        """Ask until the answer is a yes or a no; Enter is a no."""
+        ...
+
+    def keep_anyway(self) -> bool:
+        """Ask whether to keep an answer that could not be tried."""
+        ...
+
+    def explain(self, error: BaseException) -> None:
+        """Print an expected error; raise any other one."""
+        ...
