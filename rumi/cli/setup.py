@@ -5,7 +5,6 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -80,9 +79,13 @@ class _Wizard:
         self._ask_telegram()
         if self.ask_yes(Text("Advanced settings: where commands run, and which ones? (y/n)")):
             self._ask_tools()
-            self._ask_browser()
+            from rumi.cli.setup_browser import ask_browser
+
+            ask_browser(self)
         if self.ask_yes(Text("A calendar: read it, and put events into it? (y/n)")):
-            self._ask_calendar()
+            from rumi.cli.setup_calendar import ask_calendar
+
+            ask_calendar(self)
         if self.ask_yes(Text("A mailbox, which Rumi reads, and sends from after a yes? (y/n)")):
             from rumi.cli.setup_mail import ask_mail
 
@@ -149,7 +152,7 @@ class _Wizard:
         """Ask whether to keep an answer that could not be tried, because the network may be down."""
         return self.ask_yes(Text("Keep it all the same? (y/n)"))
 
-    def _choose(self, question: str, choices: Sequence[tuple[str, str]], default: str) -> str:
+    def choose(self, question: str, choices: Sequence[tuple[str, str]], default: str) -> str:
         """Ask for one of the choices, by number or name; return its name."""
         names = [name for name, _ in choices]
         self.say(question)
@@ -164,7 +167,7 @@ class _Wizard:
 
     def _ask_language(self) -> None:
         before = self.loaded.settings.language
-        answer = self._choose(
+        answer = self.choose(
             "Language / idioma / língua:",
             [
                 *((name, language_name(name)) for name in languages()),
@@ -215,12 +218,12 @@ class _Wizard:
             choices.append(("keep", Text("{now}, as it is", now=now)))
         default = found[0].name if found else "groq"
         default = default if lacking else choices[-1][0]
-        match self._choose(Text("Which model should answer?"), choices, default):
+        match self.choose(Text("Which model should answer?"), choices, default):
             case "groq":
                 self._ask_provider("groq")
             case "known":
                 keyed = [(name, row.title) for name, row in PROVIDERS.items() if row.key and name != "groq"]
-                self._ask_provider(self._choose(Text("Which provider?"), keyed, keyed[0][0]))
+                self._ask_provider(self.choose(Text("Which provider?"), keyed, keyed[0][0]))
             case "other":
                 self._ask_server("", "")
             case "local":
@@ -372,14 +375,6 @@ class _Wizard:
         self.say(Text("✓ Telegram knows the bot as @{name}", name=name))
         return True
 
-    def _ask_calendar(self) -> None:
-        from rumi.cli.setup_calendar import ask_calendar
-
-        answers = ask_calendar(self, self.loaded)
-        if answers is not None:
-            self.keys |= answers.keys
-            self.secrets |= answers.secrets
-
     def explain(self, error: BaseException) -> None:
         """Print an expected error; raise any other one."""
         from rumi.errors import RumiError, single
@@ -421,27 +416,9 @@ class _Wizard:
             sandbox.policy,
         )
 
-    def _ask_browser(self) -> None:
-        from rumi.app.parts.browser import browser_settings_of
-        from rumi.web.browser.trying import try_browser
-
-        now = self.loaded.settings.browser.enabled
-        choices = [("no", Text("no")), ("yes", Text("yes: questions are asked before anything is sent"))]
-        question = Text("May the assistant use a browser, with a profile of its own for each owner?")
-        wanted = self._choose(question, choices, "yes" if now else "no") == "yes"
-        if wanted:
-            self.say(Text("Trying the browser…"))
-            try:
-                found = run_async(partial(try_browser, browser_settings_of(self.loaded)))
-                self.say(Text("{browser} works.", browser=found))
-            except RumiError as error:
-                self.say(error_text(self.language, error))
-        if wanted != now:
-            self.keys["browser.enabled"] = "true" if wanted else "false"
-
     def _choose_key(self, key: str, question: str, choices: Sequence[tuple[str, str]], now: str) -> None:
         """Ask for the value of a configuration key; store it if it differs from `now`, the current value."""
-        answer = self._choose(question, choices, now)
+        answer = self.choose(question, choices, now)
         if answer != now:
             self.keys[key] = answer
 

@@ -1,5 +1,6 @@
 """What the questions of `rumi setup` need of the wizard."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from rumi.texts import Language
@@ -22,6 +23,10 @@ class Asks(Protocol):
 
     def ask_line(self, question: str, default: str = "", *, hidden: bool = False) -> str:
         """Ask for a line; an empty line means the default."""
+        ...
+
+    def choose(self, question: str, choices: Sequence[tuple[str, str]], default: str) -> str:
+        """Ask for one of the choices, which are pairs of a value and its description; return its value."""
         ...
 
     def ask_yes(self, question: str) -> bool:

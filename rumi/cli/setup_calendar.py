@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from rumi.cli import run_async
 from rumi.cli.printing import echo
+from rumi.cli.setup_asking import Asks
 from rumi.texts import Text
 
 if TYPE_CHECKING:
@@ -19,32 +19,8 @@ _PASSWORD: Final = Text("The password: of an app, if the service has such; or !c
 _NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,30}")
 
 
-class Asks(Protocol):
-    """Asks a person for lines; see `rumi.cli.setup`."""
-
-    def say(self, text: str) -> None:
-        """Print a sentence."""
-
-    def ask_line(self, question: str, default: str = "", *, hidden: bool = False) -> str:
-        """Ask for a line."""
-
-    def ask_yes(self, question: str) -> bool:
-        """Ask for a yes or a no."""
-
-    def explain(self, error: BaseException) -> None:
-        """Print an expected error; raise any other one."""
-
-
-@dataclass(frozen=True, slots=True)
-class CalendarAnswers:
-    """The settings of a calendar for config.toml, and its secrets for .env."""
-
-    keys: dict[str, str]
-    secrets: dict[str, str]
-
-
-def ask_calendar(asks: Asks, loaded: "Loaded") -> CalendarAnswers | None:
-    """Ask for a calendar and try it; None if the person wants none."""
+def ask_calendar(asks: Asks) -> None:
+    """Ask for a calendar, try it, and note what is to be stored."""
     asks.say(
         Text(
             "A calendar: the private address of an ICS file, which can be read only, or the address of a "
@@ -55,9 +31,9 @@ def ask_calendar(asks: Asks, loaded: "Loaded") -> CalendarAnswers | None:
         name = _name(asks)
         user = asks.ask_line(Text("The user (Enter: it is the private address of a file)"))
         password = asks.ask_line(_PASSWORD, hidden=True) if user else ""
-        if _tried(asks, loaded, name, address, user, password):
-            return _answers(name, address, user, password)
-    return None
+        if _tried(asks, name, address, user, password):
+            _note(asks, name, address, user, password)
+            return
 
 
 def _name(asks: Asks) -> str:
@@ -69,36 +45,34 @@ def _name(asks: Asks) -> str:
         asks.say(Text("A name has small letters, digits and hyphens."))
 
 
-def _answers(name: str, address: str, user: str, password: str) -> CalendarAnswers:
-    """Return what is stored: a private address and a password go to .env, unless they are commands."""
+def _note(asks: Asks, name: str, address: str, user: str, password: str) -> None:
+    """Note what is stored: a private address and a password go to .env, unless they are commands."""
     begin, variable = f"calendars.{name}", "CALENDAR_" + re.sub(r"[^A-Z0-9]+", "_", name.upper())
-    keys, secrets = dict[str, str](), dict[str, str]()
 
     def reference(value: str, suffix: str) -> str:
         if value.startswith(("$", "!")):
             return value
-        secrets[variable + suffix] = value
+        asks.secrets[variable + suffix] = value
         return f"${variable}{suffix}"
 
-    keys[f"{begin}.url"] = address if user else reference(address, "_URL")
+    asks.keys[f"{begin}.url"] = address if user else reference(address, "_URL")
     if user:
-        keys[f"{begin}.user"] = user
-        keys[f"{begin}.password"] = reference(password, "_PASSWORD")
-    return CalendarAnswers(keys, secrets)
+        asks.keys[f"{begin}.user"] = user
+        asks.keys[f"{begin}.password"] = reference(password, "_PASSWORD")
 
 
-def _tried(asks: Asks, loaded: "Loaded", name: str, address: str, user: str, password: str) -> bool:
+def _tried(asks: Asks, name: str, address: str, user: str, password: str) -> bool:
     """Read the next events; return False if the person should answer again."""
     asks.say(Text("Trying it out …"))
     try:
-        calendars = _calendars(loaded, name, address, user, password)
+        calendars = _calendars(asks.loaded, name, address, user, password)
         found = run_async(next_events, calendars, (name,))
         for one in found:
             if one.error is not None:
                 raise one.error
     except Exception as error:  # noqa: BLE001  # raised again, unless it is expected
         asks.explain(error)
-        return asks.ask_yes(Text("Keep it all the same? (y/n)"))
+        return asks.keep_anyway()
     show(asks.say, found)
     return True
 

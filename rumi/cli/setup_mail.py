@@ -2,15 +2,15 @@
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from rumi.cli import run_async
 from rumi.cli.printing import echo
+from rumi.cli.setup_asking import Asks
 from rumi.platform.texts.translation import error_text
-from rumi.texts import Language, Text
+from rumi.texts import Text
 
 if TYPE_CHECKING:
-    from rumi.platform.config.cascade import Loaded
     from rumi.services.mail.messages import Health
 
 
@@ -100,27 +100,6 @@ KNOWN: Final = {
     "posteo.de": KnownService("posteo.de:993", "posteo.de:465", _PLAIN),
 }
 """Mail services by the domains of their addresses."""
-
-
-class Asks(Protocol):
-    """What the questions need of the wizard."""
-
-    loaded: "Loaded"
-    language: Language
-    keys: dict[str, str]
-    secrets: dict[str, str]
-
-    def say(self, text: str) -> None:
-        """Print a sentence in the chosen language."""
-        ...
-
-    def ask_line(self, question: str, default: str = "", *, hidden: bool = False) -> str:
-        """Ask for a line; an empty line means the default."""
-        ...
-
-    def keep_anyway(self) -> bool:
-        """Ask whether to keep an answer that could not be tried."""
-        ...
 
 
 def guess(address: str) -> KnownService:

@@ -4,7 +4,8 @@ import json
 import re
 from typing import Final
 
-from rumi.cli.setup_mail import Asks, ask_address, ask_servers
+from rumi.cli.setup_asking import Asks
+from rumi.cli.setup_mail import ask_address, ask_servers
 from rumi.platform.config.people import MOST_NAME_CHARS, channel_mailbox
 from rumi.texts import Text
 
