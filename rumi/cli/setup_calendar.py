@@ -96,6 +96,9 @@ def _tried(asks: Asks, loaded: "Loaded", name: str, address: str, user: str, pas
         for one in found:
             if one.error is not None:
                 raise one.error
+    except ValueError:  # of the section's checks
+        asks.say(Text("The address begins with https, http or webcal, and contains no user."))
+        return False
     except Exception as error:  # noqa: BLE001  # raised again, unless it is expected
         asks.explain(error)
         return asks.yes(Text("Keep it all the same? (y/n)"))
