@@ -70,6 +70,9 @@ def _tried(asks: Asks, name: str, address: str, user: str, password: str) -> boo
         for one in found:
             if one.error is not None:
                 raise one.error
+    except ValueError:  # of the section's checks
+        asks.say(Text("The address begins with https, http or webcal, and contains no user."))
+        return False
     except Exception as error:  # noqa: BLE001  # raised again, unless it is expected
         asks.explain(error)
         return asks.keep_anyway()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rumi.agent.permissions.rights import MEMBER
+from rumi.agent.permissions.rights import GUEST, MEMBER
 from rumi.app.parts.calendars import CalendarsPart
 from rumi.app.parts.services import ServicesPart
 from rumi.chats.context import ChatView
@@ -95,3 +95,9 @@ def test_without_a_calendar_nothing_is_loaded() -> None:
         cwd=ROOT, check=True, capture_output=True, text=True,
     )  # fmt: skip
     assert done.stdout.strip() == "[]"
+
+
+def test_guests_get_no_calendar() -> None:
+    names = ("calendar_read", "calendar_free", "calendar_write")
+    assert not any(map(GUEST.may_use, names))
+    assert all(map(MEMBER.may_use, names))

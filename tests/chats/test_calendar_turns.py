@@ -12,7 +12,6 @@ import pytest
 import trio
 
 from rumi.agent.events import ConfirmationAsked
-from rumi.agent.permissions.rights import GUEST, MEMBER
 from rumi.agent.tool import KnowsOutcome, Tool, ToolResult
 from rumi.app.parts.calendars import calendar_tools
 from rumi.chats.context import ChatView
@@ -304,9 +303,3 @@ async def test_after_a_kill_during_the_answer_it_is_known_whether_the_event_is_t
     assert found[0].content.startswith("added" if stored else "not written")
     if stored:
         assert rooms.titles == ["Dentist"]
-
-
-async def test_guests_get_no_calendar() -> None:
-    names = ("calendar_read", "calendar_free", "calendar_write")
-    assert not any(map(GUEST.may_use, names))
-    assert all(map(MEMBER.may_use, names))

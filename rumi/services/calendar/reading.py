@@ -5,11 +5,11 @@ be made to keep a reader busy. The libraries icalendar and recurring-ical-events
 """
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 import icalendar
 import recurring_ical_events
@@ -17,6 +17,19 @@ from icalendar.error import BrokenCalendarProperty
 from icalendar.timezone import tzp
 
 from rumi.platform.zones import known_zone, zone_of
+from rumi.services.calendar.components import (
+    Component,
+    after,
+    declines,
+    end_of,
+    is_free,
+    listed,
+    repair,
+    rule_of,
+    text_of,
+    time_of,
+    why_broken,
+)
 from rumi.services.calendar.events import (
     MOST_EVENTS,
     MOST_NOTES_CHARS,
@@ -30,22 +43,8 @@ from rumi.services.calendar.lines import split
 MOST_LEFT_OUT: Final = 20
 """Maximum number of events that are named because they cannot be read."""
 
-Component: TypeAlias = Any
-"""A component of a calendar: icalendar's type of a value is a union of thirty classes, which helps nobody."""
 
 _DAY: Final = timedelta(days=1)
-_SINGLE: Final = (
-    "DTSTART",
-    "DTEND",
-    "DURATION",
-    "UID",
-    "SUMMARY",
-    "LOCATION",
-    "DESCRIPTION",
-    "RECURRENCE-ID",
-)
-_END: Final = ("DTEND", "DURATION")
-_FREE: Final = ("FREE", "WORKINGELSEWHERE")
 
 
 class TookTooLong(BaseException):
@@ -129,7 +128,7 @@ def _series(events: Iterable[Component]) -> Iterable[list[Component]]:
         changed = [event for event in group if "RECURRENCE-ID" in event]
         for event in group:
             if "RECURRENCE-ID" not in event:
-                start = _time_of(event, "DTSTART")
+                start = time_of(event, "DTSTART")
                 older = starts.get(start)
                 if older is None or _sequence(older) <= _sequence(event):
                     starts[start] = event
@@ -159,11 +158,11 @@ class _FileReader:
         """Return an event, repaired as far as possible; its text if it cannot be read."""
         try:
             event = icalendar.Event.from_ical(text)
-            _repair(event)
-            _time_of(event, "DTSTART")
+            repair(event)
+            time_of(event, "DTSTART")
         except Exception as error:  # noqa: BLE001 - parsers raise what they like
             title = next((line[8:] for line in text.split("\n") if line.upper().startswith("SUMMARY:")), "")
-            self._name(title, _why(error))
+            self._name(title, why_broken(error))
             return text
         return event
 
@@ -185,7 +184,7 @@ class _FileReader:
         except MemoryError:
             self.leave_out(series[0], "it takes too much memory")
         except Exception as error:  # noqa: BLE001 - one odd event must not hide the others
-            self.leave_out(series[0], _why(error))
+            self.leave_out(series[0], why_broken(error))
 
     def _happening(self, series: Sequence[Component]) -> list[Event]:
         master = next((event for event in series if "RECURRENCE-ID" not in event), None)
@@ -214,28 +213,28 @@ class _FileReader:
     def _event(
         self, component: Component, master: Component, *, series: bool = False, exact: bool = False
     ) -> Event:
-        start = _time_of(component, "DTSTART")
-        end = _end_of(component, start)
+        start = time_of(component, "DTSTART")
+        end = end_of(component, start)
         if exact and isinstance(start, datetime) and isinstance(end, datetime):
-            end = _after(start, end.replace(tzinfo=None) - start.replace(tzinfo=None))
+            end = after(start, end.replace(tzinfo=None) - start.replace(tzinfo=None))
         addresses, status = self.window.addresses, str(component.get("STATUS", "")).upper()
-        attendees = _list(component.get("ATTENDEE"))
+        attendees = listed(component.get("ATTENDEE"))
         cancelled = status == "CANCELLED"
         days = (start, max(end - _DAY, start)) if type(start) is date and type(end) is date else None
         return Event(
             uid=str(master.get("UID", ""))[:500],
-            title=_text(component, "SUMMARY", MOST_TITLE_CHARS),
+            title=text_of(component, "SUMMARY", MOST_TITLE_CHARS),
             start=self._instant(start),
             end=self._instant(end),
             first_day=days[0].isoformat() if days else "",
             last_day=days[1].isoformat() if days else "",
             zone=self._zone(component, master, start),
             occurrence=self._occurrence(component) if series else "",
-            rule=_rule(master) if series else "",
-            place=_text(component, "LOCATION", MOST_PLACE_CHARS),
-            notes=_text(component, "DESCRIPTION", MOST_NOTES_CHARS),
+            rule=rule_of(master) if series else "",
+            place=text_of(component, "LOCATION", MOST_PLACE_CHARS),
+            notes=text_of(component, "DESCRIPTION", MOST_NOTES_CHARS),
             busy=not (
-                cancelled or _is_free(component) or any(_declines(each, addresses) for each in attendees)
+                cancelled or is_free(component) or any(declines(each, addresses) for each in attendees)
             ),
             cancelled=cancelled,
             attended=bool(attendees),
@@ -262,117 +261,7 @@ class _FileReader:
         return str(getattr(start.tzinfo, "key", "") or "")
 
     def _occurrence(self, component: Component) -> str:
-        original = _time_of(component, "RECURRENCE-ID" if "RECURRENCE-ID" in component else "DTSTART")
+        original = time_of(component, "RECURRENCE-ID" if "RECURRENCE-ID" in component else "DTSTART")
         if not isinstance(original, datetime):
             return original.isoformat()
         return datetime.fromtimestamp(self._instant(original), UTC).isoformat()
-
-
-def _repair(event: Component) -> None:
-    """Repair what programs get wrong in an event, if it is clear what was meant."""
-    for name in _SINGLE:
-        if isinstance(event.get(name), list):
-            event[name] = event[name][0]
-    start = _time_of(event, "DTSTART")
-    if str(event["DTSTART"].params.get("VALUE", "")).upper() == "DATE" and isinstance(start, datetime):
-        start = start.date()
-        _set(event, "DTSTART", start)
-    if "DTEND" in event:
-        event.pop("DURATION", None)
-    for name in _END:
-        try:
-            value = None if name not in event else event[name].dt
-        except BrokenCalendarProperty:
-            del event[name]
-            continue
-        if isinstance(value, timedelta):
-            if value < timedelta(0) or (value.total_seconds() % 86_400 and not isinstance(start, datetime)):
-                del event[name]
-        elif value is not None:
-            _set_end(event, start, value)
-
-
-def _set_end(event: Component, start: datetime | date, end: datetime | date) -> None:
-    """Give the end of an event the type of its start; remove an end before the start."""
-    if not isinstance(start, datetime):
-        end = end.date() if isinstance(end, datetime) else end
-    elif not isinstance(end, datetime):
-        end = datetime(end.year, end.month, end.day, tzinfo=start.tzinfo)
-    elif (start.tzinfo is None) != (end.tzinfo is None):
-        end = end.replace(tzinfo=start.tzinfo)
-    del event["DTEND"]
-    if end > start:
-        event.add("DTEND", end)
-
-
-def _set(event: Component, name: str, value: datetime | date) -> None:
-    del event[name]
-    event.add(name, value)
-
-
-def _time_of(event: Component, name: str) -> datetime | date:
-    """Return the time of a property.
-
-    Raises:
-        ValueError: There is none, or it is not a time.
-    """
-    if name not in event:
-        raise ValueError(f"no {name}")
-    value = event[name].dt
-    if isinstance(value, datetime):
-        # Some programs write 24:00:60 or seconds of other clocks; libraries have rounded them already.
-        return value.replace(microsecond=0)
-    if isinstance(value, date):
-        return value
-    raise ValueError(f"{name} is not a time")
-
-
-def _end_of(event: Component, start: datetime | date) -> datetime | date:
-    """Return the end of an event: by RFC 5545, an event without one lasts the day, or no time."""
-    if "DTEND" in event:
-        end = _time_of(event, "DTEND")
-        return end if isinstance(start, datetime) or end > start else start + _DAY
-    if "DURATION" in event and isinstance(duration := event["DURATION"].dt, timedelta):
-        return _after(start, duration)
-    return start if isinstance(start, datetime) else start + _DAY
-
-
-def _after(start: datetime | date, length: timedelta) -> datetime | date:
-    """Return the end of an event with a duration: its days are those of the calendar, its hours are exact."""
-    rest = length % _DAY
-    end = start + (length - rest)
-    if not isinstance(end, datetime) or end.tzinfo is None:
-        return end + rest
-    return (end.astimezone(UTC) + rest).astimezone(end.tzinfo)
-
-
-def _list(value: object) -> list[Any]:
-    return [] if value is None else value if isinstance(value, list) else [value]
-
-
-def _text(event: Component, name: str, most: int) -> str:
-    try:
-        return str(event.get(name, "")).strip()[:most]
-    except BrokenCalendarProperty:
-        return ""
-
-
-def _rule(event: Component) -> str:
-    rules = [rule.to_ical().decode() for rule in _list(event.get("RRULE"))]
-    return "; ".join(rules)[:200] or "RDATE"
-
-
-def _is_free(event: Component) -> bool:
-    transparent = str(event.get("TRANSP", "")).upper() == "TRANSPARENT"
-    return transparent or str(event.get("X-MICROSOFT-CDO-BUSYSTATUS", "")).upper() in _FREE
-
-
-def _declines(attendee: Any, addresses: Sequence[str]) -> bool:
-    params: Mapping[str, object] = getattr(attendee, "params", {})
-    address = str(attendee).casefold().removeprefix("mailto:")
-    return address in addresses and str(params.get("PARTSTAT", "")).upper() == "DECLINED"
-
-
-def _why(error: Exception) -> str:
-    """Return why an event cannot be read, in a few words."""
-    return str(error).partition("\n")[0][:120] or type(error).__name__

@@ -12,8 +12,8 @@ import icalendar
 from icalendar.prop import vRecur
 
 from rumi.platform.zones import known_zone, zone_of
+from rumi.services.calendar.components import Component
 from rumi.services.calendar.events import Draft
-from rumi.services.calendar.reading import Component
 
 EFFECT: Final = "X-RUMI-EFFECT"
 """The property with the key of the last change by Rumi: after a restart it shows that the change was made."""
