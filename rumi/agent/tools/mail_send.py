@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import mimetypes
 import os
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from rumi.agent.tool import Question, Reach, Tool, ToolResult
 from rumi.agent.tools.mail_access import MailAccess, failed
+from rumi.agent.tools.mail_arguments import AskedMail, asked_mail, report_of, told_recipient
 from rumi.agent.tools.send_file import path_in_workspace, read_to_send
 from rumi.errors import RumiError
 from rumi.models.model import ToolSpec
@@ -20,13 +20,9 @@ from rumi.platform.untrusted_text import one_line
 from rumi.texts import Text
 
 if TYPE_CHECKING:
-    from rumi.services.mail.sending import Delivered, EffectOfMail
-    from rumi.services.mail.writing import Attached, Draft, Outgoing, Recipient
+    from rumi.services.mail.sending import EffectOfMail
+    from rumi.services.mail.writing import Attached, Draft, Outgoing
 
-MOST_TEXT: Final = 40_000
-"""Maximum length of a mail's text: a question about a longer one is never asked."""
-
-_MOST_ATTACHED: Final = 20
 _ADDRESSES: Final = {"type": "array", "items": {"type": "string"}}
 _PROPERTIES: Final = {
     "to": _ADDRESSES,
@@ -51,19 +47,6 @@ DRAFT_SPEC = ToolSpec(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """The arguments of a call, checked."""
-
-    to: tuple[Recipient, ...]
-    cc: tuple[Recipient, ...]
-    bcc: tuple[Recipient, ...]
-    subject: str
-    text: str
-    reply_to: str
-    attachments: tuple[str, ...]
-
-
 class _Writes(Tool):
     """What both tools share: their arguments, their question, and the mail that comes from them."""
 
@@ -76,13 +59,13 @@ class _Writes(Tool):
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         """Return a question with the whole mail, its recipients first, each complete."""
-        asked = _asked(arguments)
+        asked = asked_mail(arguments)
         if isinstance(asked, str):
             return None
         details: dict[str, Detail] = {}
         for name, people in (("to", asked.to), ("cc", asked.cc), ("bcc", asked.bcc)):
             if people:
-                values = (Value(str(number), _told(one)) for number, one in enumerate(people, 1))
+                values = (Value(str(number), told_recipient(one)) for number, one in enumerate(people, 1))
                 details[name] = tuple(values)
         details["sender"] = f"{self._access.section.address} ({self._access.name})"
         if asked.reply_to:
@@ -94,10 +77,10 @@ class _Writes(Tool):
             details["attachments"] = tuple(Value(path, size) for path, size in files)
         return Question(self.action, details, self._consent(asked), reach=self._reach(asked))
 
-    def _consent(self, asked: _Asked) -> tuple[str, ...]:
+    def _consent(self, asked: AskedMail) -> tuple[str, ...]:
         raise NotImplementedError
 
-    def _reach(self, asked: _Asked) -> Reach | None:
+    def _reach(self, asked: AskedMail) -> Reach | None:
         """Return the exact recipients. A standing approval covers them with any text, but no attachments."""
         everyone = (("to", asked.to), ("cc", asked.cc), ("bcc", asked.bcc))
         to = tuple((name, one.address) for name, people in everyone for one in people)
@@ -119,7 +102,7 @@ class _Writes(Tool):
         self._shown[path] = (found.st_size, found.st_mtime_ns)
         return short_size(found.st_size)
 
-    async def _draft(self, asked: _Asked) -> Draft:
+    async def _draft(self, asked: AskedMail) -> Draft:
         """Return the mail, with its attachments and the headers of an answer.
 
         Raises:
@@ -166,7 +149,7 @@ class _Writes(Tool):
         kind = mimetypes.guess_type(relative)[0] or "application/octet-stream"
         return Attached(relative.rpartition("/")[2], kind, data)
 
-    def _key(self, asked: _Asked) -> str:
+    def _key(self, asked: AskedMail) -> str:
         from rumi.services.mail.sending import key_of
 
         values: dict[str, object] = {
@@ -179,7 +162,7 @@ class _Writes(Tool):
         }
         return key_of(self._access.name, values)
 
-    def _effect(self, asked: _Asked) -> EffectOfMail:
+    def _effect(self, asked: AskedMail) -> EffectOfMail:
         from rumi.services.mail.sending import EffectOfMail
 
         people = ", ".join(one.address for one in (*asked.to, *asked.cc, *asked.bcc))
@@ -208,7 +191,7 @@ class MailSend(_Writes):
     always_asks = True
     action = "mail_send"
 
-    def _consent(self, asked: _Asked) -> tuple[str, ...]:
+    def _consent(self, asked: AskedMail) -> tuple[str, ...]:
         return ()  # a message can ask for a mail, but nobody knows the text that the model writes
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
@@ -216,7 +199,7 @@ class MailSend(_Writes):
         from rumi.services.mail.errors import MailError
         from rumi.services.mail.sending import deliver
 
-        asked = _asked(arguments)
+        asked = asked_mail(arguments)
         if isinstance(asked, str):
             return ToolResult(False, asked)
         if not (asked.to or asked.cc or asked.bcc):
@@ -230,13 +213,13 @@ class MailSend(_Writes):
             return failed("not known if it was sent" if error.kind == "unknown" else "not sent", error)
         except RumiError as error:
             return failed("not sent", error)
-        return ToolResult(True, _report(done, asked), tainted=bool(done.sent.refused or done.copy_failed))
+        return ToolResult(True, report_of(done, asked), tainted=bool(done.sent.refused or done.copy_failed))
 
     async def outcome(self, arguments: Mapping[str, object]) -> ToolResult | None:
         """Return how an interrupted call ended; None if nobody knows."""
         from rumi.services.mail.sending import how_it_ended
 
-        asked = _asked(arguments)
+        asked = asked_mail(arguments)
         if isinstance(asked, str):
             return ToolResult(False, asked)
         effect = self._effect(asked)
@@ -257,12 +240,12 @@ class MailDraft(_Writes):
     spec = DRAFT_SPEC
     action = "mail_draft"
 
-    def _consent(self, asked: _Asked) -> tuple[str, ...]:
+    def _consent(self, asked: AskedMail) -> tuple[str, ...]:
         return tuple(one.address for one in (*asked.to, *asked.cc, *asked.bcc))
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         """Store the draft. On cancellation, it is stored completely or not."""
-        asked = _asked(arguments)
+        asked = asked_mail(arguments)
         if isinstance(asked, str):
             return ToolResult(False, asked)
         try:
@@ -276,70 +259,9 @@ class MailDraft(_Writes):
 
     async def outcome(self, arguments: Mapping[str, object]) -> ToolResult | None:
         """Return how an interrupted call ended: the draft is in its folder or not."""
-        asked = _asked(arguments)
+        asked = asked_mail(arguments)
         if isinstance(asked, str):
             return ToolResult(False, asked)
         if await self._access.open().has_draft(self._message_id(self._effect(asked))):
             return ToolResult(True, "stored in the folder of drafts before a restart; nothing was sent")
         return ToolResult(False, "no draft was stored: a restart interrupted the call")
-
-
-def _asked(arguments: Mapping[str, object]) -> _Asked | str:
-    """Return the checked arguments, or the text that says which one is not valid."""
-    from rumi.services.mail.errors import MailError
-    from rumi.services.mail.writing import recipients_of
-
-    people: dict[str, tuple[Recipient, ...]] = {}
-    for name in ("to", "cc", "bcc"):
-        texts = _texts(arguments.get(name))
-        if texts is None:
-            return Text("`{name}` is a list of addresses", name=name)
-        try:
-            people[name] = recipients_of(texts)
-        except MailError as error:
-            return error.text
-    paths = _texts(arguments.get("attachments"))
-    subject, text = arguments.get("subject"), arguments.get("text")
-    reply_to = arguments.get("reply_to_id") or ""
-    if paths is None or not all(isinstance(value, str) for value in (subject, text, reply_to)):
-        return Text("`subject` and `text` are texts, and `attachments` is a list of paths")
-    if len(str(text)) > MOST_TEXT or len(paths) > _MOST_ATTACHED:
-        return Text(
-            "a mail has at most {chars} characters and {files} attachments",
-            chars=MOST_TEXT,
-            files=_MOST_ATTACHED,
-        )
-    if any(ord(character) < 32 or character in "\x7f\x85\u2028\u2029" for character in str(subject)):
-        return Text("`subject` is one line")
-    return _Asked(
-        people["to"], people["cc"], people["bcc"], str(subject), str(text), str(reply_to), tuple(paths)
-    )
-
-
-def _texts(value: object) -> Sequence[str] | None:
-    """Read a list of texts: models also write one as a text, and none as null."""
-    if value in (None, ""):
-        return ()
-    items = [value] if isinstance(value, str) else value
-    if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
-        return None
-    return tuple(item for item in items if item.strip())
-
-
-def _told(one: Recipient) -> str:
-    """Return a recipient as the question shows it: the real address first, and what is odd about it."""
-    from rumi.services.mail.senders import unusual_domain
-
-    odd = unusual_domain(one.address.rpartition("@")[2])
-    parts = (one.address, f"“{one.name}”" if one.name else "", f"({odd})" if odd else "")
-    return " ".join(filter(None, parts))
-
-
-def _report(done: Delivered, asked: _Asked) -> str:
-    refused = dict(done.sent.refused)
-    everyone = [one.address for one in (*asked.to, *asked.cc, *asked.bcc)]
-    lines = [f"sent to {', '.join(address for address in everyone if address not in refused)}"]
-    lines += [f"NOT sent to {address}: {one_line(words, 200)}" for address, words in refused.items()]
-    if done.copy_failed:
-        lines.append(f"The copy in the folder of sent mails failed: {one_line(done.copy_failed, 200)}")
-    return "\n".join(lines)

@@ -17,11 +17,11 @@ from rumi.platform.http import Tls
 from rumi.platform.threads import Offload, Threads
 from rumi.services.mail.connection import Connect, MailLine, open_line, timed_out
 from rumi.services.mail.errors import MailError
-from rumi.services.mail.folders import Folder, Use, folder_for, folder_named
-from rumi.services.mail.found import mails_from
+from rumi.services.mail.folders import Folder
 from rumi.services.mail.imap import ImapSession
 from rumi.services.mail.messages import FoundMail, Health, MailQuery, MailsFound, Sent
-from rumi.services.mail.searching import no_folder, search_in
+from rumi.services.mail.operations import fetch, folder_in, has_message, new_since
+from rumi.services.mail.searching import search_in
 from rumi.services.mail.smtp import SmtpSession, unknown_outcome
 from rumi.services.mail.writing import Outgoing
 from rumi.store.journal.mail_positions import MailPosition
@@ -81,12 +81,12 @@ class Mailbox:
         At most `most` are returned. Without a position, or if the server has numbered the folder anew, it is
         the present end, and no mail is returned.
         """
-        return await self._reading(partial(_new_since, folder=folder, position=position, most=most))
+        return await self._reading(partial(new_since, folder=folder, position=position, most=most))
 
     async def fetch(self, folder: str, uid: int, validity: int | None = None) -> bytes:
         """Return a mail as it is stored. With `validity`, the folder must still have that UIDVALIDITY."""
         return await self._reading(
-            partial(_fetch, folder=folder, uid=uid, validity=validity, most=self.section.max_bytes)
+            partial(fetch, folder=folder, uid=uid, validity=validity, most=self.section.max_bytes)
         )
 
     async def folders(self) -> tuple[Folder, ...]:
@@ -98,19 +98,19 @@ class Mailbox:
         chosen = {"drafts": self.section.drafts, "sent": self.section.sent}.get(folder, "") or folder
 
         def work(imap: ImapSession) -> None:
-            imap.append(_folder(imap, chosen), raw, flags)
+            imap.append(folder_in(imap, chosen), raw, flags)
 
         await self._with_imap(work)
 
     async def has_sent(self, message_id: str) -> bool | None:
         """Return True if the folder of sent mails has a mail with this Message-ID; None without a folder."""
         named = self.section.sent
-        return await self._reading(partial(_has, use="sent", named=named, message_id=message_id))
+        return await self._reading(partial(has_message, use="sent", named=named, message_id=message_id))
 
     async def has_draft(self, message_id: str) -> bool | None:
         """Return True if the folder of drafts has a mail with this Message-ID; None without a folder."""
         named = self.section.drafts
-        return await self._reading(partial(_has, use="drafts", named=named, message_id=message_id))
+        return await self._reading(partial(has_message, use="drafts", named=named, message_id=message_id))
 
     async def send(self, mail: Outgoing, *, hand_over: HandOver, settle: Settle | None = None) -> Sent:
         """Send a mail. `hand_over` is awaited before the line that ends its text; if it fails, nothing is
@@ -246,69 +246,3 @@ async def _answer(ask: Callable[[], Awaitable[Sent]], settle: Settle | None) -> 
     if failed:
         raise failed[0]
     return answers[0]
-
-
-def _new_since(
-    imap: ImapSession, *, folder: str, position: MailPosition | None, most: int
-) -> tuple[MailPosition, tuple[FoundMail, ...]]:
-    chosen = _folder(imap, folder)
-    imap.open(chosen)
-    end = imap.next_uid - 1 if imap.next_uid else max(imap.search((("UID", "*"),)), default=0)
-    if position is None or position.validity != imap.validity:
-        return MailPosition(imap.validity, end), ()
-    if end <= position.upto:
-        return position, ()
-    # In `5:*`, the star is the last mail even if its number is lower.
-    uids = [uid for uid in imap.search((("UID", f"{position.upto + 1}:*"),)) if uid > position.upto]
-    chosen_uids = uids[:most]
-    mails = mails_from(imap, chosen_uids)
-    upto = chosen_uids[-1] if chosen_uids else end
-    return MailPosition(imap.validity, max(upto, position.upto)), mails
-
-
-def _fetch(imap: ImapSession, *, folder: str, uid: int, validity: int | None, most: int) -> bytes:
-    imap.open(_folder(imap, folder))
-    if validity is not None and validity != imap.validity:
-        raise _gone()
-    sizes = imap.fetch([uid], "UID RFC822.SIZE")
-    if uid not in sizes:
-        raise _gone()
-    if (size := int(sizes[uid].get("RFC822.SIZE") or 0)) > most:
-        raise MailError(
-            "too_large",
-            "The mail has {mb} MB; mail.NAME.max_mb allows {most}.",
-            mb=size // 1_000_000,
-            most=most // 1_000_000,
-        )
-    raw = imap.fetch([uid], "UID BODY.PEEK[]").get(uid, {}).get("BODY[]")
-    if not isinstance(raw, bytes):
-        raise _gone()
-    return raw
-
-
-def _has(imap: ImapSession, *, use: Use, named: str, message_id: str) -> bool | None:
-    folders = imap.folders()
-    folder = folder_named(named, folders) if named else folder_for(use, folders)
-    if folder is None:
-        return None
-    imap.open(folder)
-    return bool(imap.search((("HEADER", "Message-ID", message_id.encode()),)))
-
-
-def _folder(imap: ImapSession, name: str) -> Folder:
-    """Return a folder by its name or its use.
-
-    Raises:
-        MailError: The mailbox has no such folder.
-    """
-    if name.casefold() == "inbox":
-        return Folder("INBOX", "INBOX", "inbox")
-    folders = imap.folders()
-    found = folder_named(name, folders)
-    if found is None:
-        raise no_folder(name, folders)
-    return found
-
-
-def _gone() -> MailError:
-    return MailError("gone", "This mail is not in its folder any more.", "Search for it again.")

@@ -6,12 +6,12 @@ read.
 
 import imaplib
 import re
-import socket
 import ssl
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
+from rumi.services.mail.bounded_imap import OVERHEAD_BYTES, BoundedImap, last_of
 from rumi.services.mail.connection import (
     MailLine,
     login_refused,
@@ -25,9 +25,6 @@ from rumi.services.mail.folders import Folder, folder_from
 from rumi.services.mail.queries import Part
 from rumi.services.mail.responses import Value, fields_of, responses_in, text_of
 
-_OVERHEAD_BYTES: Final = 4_000_000
-"""Bytes that a connection may read beside the largest mail: lists of folders, of UIDs and of headers."""
-
 _MOST_FOLDERS: Final = 2000
 _CODE: Final = re.compile(r"\[([A-Z-]+)[^\]]*\]")
 _TEMPORARY: Final = ("UNAVAILABLE", "INUSE", "LIMIT", "SERVERBUG", "CONTACTADMIN", "THROTTLED")
@@ -37,65 +34,13 @@ HEADERS: Final = "FROM TO CC SUBJECT DATE MESSAGE-ID"
 HEADER_BYTES: Final = 16_384
 
 
-class _BoundedImap(imaplib.IMAP4):
-    """`imaplib` on an open connection, of which it reads at most so many bytes."""
-
-    def __init__(self, line: MailLine, most_bytes: int) -> None:
-        self._line = line
-        self._left = most_bytes
-        super().__init__(line.host, line.port)
-
-    def _create_socket(self, timeout: float | None) -> socket.socket:
-        return self._line.sock
-
-    def read(self, size: int) -> bytes:
-        self._count(size)
-        data = super().read(size)
-        if len(data) < size:
-            raise self.abort("socket error: EOF")
-        return data
-
-    def readline(self) -> bytes:
-        line = super().readline()
-        self._count(len(line))
-        return line
-
-    def _count(self, size: int) -> None:
-        self._left -= size
-        if self._left < 0:
-            raise MailError(
-                "too_large", "The mail server sends more than {mb} MB.", mb=_OVERHEAD_BYTES // 1_000_000
-            )
-
-    def secure(self) -> None:
-        """Switch to TLS (STARTTLS)."""
-        answer, data = self.run("STARTTLS")
-        if answer != "OK":
-            raise self.error(_last(data))
-        # The old file may hold what somebody sent before the encryption: it is dropped.
-        self.file.close()
-        self.sock = self._line.wrap()
-        self.file = self.sock.makefile("rb")
-        self.untagged_responses = {}
-        self.refresh()
-
-    def refresh(self) -> None:
-        """Ask again what the server can do."""
-        self._get_capabilities()
-
-    def run(self, name: str, *args: str | bytes) -> tuple[str, list[object]]:
-        """Run a command whose arguments are complete; return the answer and its words."""
-        answer, data = self._simple_command(name, *args)
-        return str(answer), list(data)
-
-
 class ImapSession:
     """A connection to an IMAP server, after the login. All methods block, and raise `MailError`."""
 
     def __init__(self, line: MailLine, max_bytes: int) -> None:
         self._line = line
         self._max_bytes = max_bytes
-        self._imap: _BoundedImap | None = None
+        self._imap: BoundedImap | None = None
         self._address = f"{line.host}:{line.port}"
         self._alerts: list[str] = []
         self.folder: Folder | None = None
@@ -122,7 +67,7 @@ class ImapSession:
         with _errors(self._address):
             if line.begins_with_tls:
                 line.wrap()
-            imap = self._imap = _BoundedImap(line, self._max_bytes + _OVERHEAD_BYTES)
+            imap = self._imap = BoundedImap(line, self._max_bytes + OVERHEAD_BYTES)
             if not line.begins_with_tls and not line.stays_here:
                 if "STARTTLS" not in imap.capabilities or imap.state != "NONAUTH":
                     raise not_encrypted(self._address, "the server does not offer STARTTLS")
@@ -182,12 +127,12 @@ class ImapSession:
                 "folder",
                 "The folder {folder} cannot be opened: {words}",
                 folder=folder.name,
-                words=said(_last(data)),
+                words=said(last_of(data)),
             )
         self.folder = folder
-        self.exists = _number(_last(data))
-        self.validity = _number(_last(imap.response("UIDVALIDITY")[1]))
-        self.next_uid = _number(_last(imap.response("UIDNEXT")[1]))
+        self.exists = _number(last_of(data))
+        self.validity = _number(last_of(imap.response("UIDVALIDITY")[1]))
+        self.next_uid = _number(last_of(imap.response("UIDNEXT")[1]))
 
     def search(self, parts: Sequence[Part]) -> tuple[int, ...]:
         """Return the UIDs of the mails that match all parts, in ascending order.
@@ -225,7 +170,7 @@ class ImapSession:
         with _errors(self._address):
             kind, data = self._live.append(_quoted(folder.raw), f"({' '.join(flags)})", "", raw)
         if kind != "OK":
-            raise _refused(self._address, _last(data))
+            raise _refused(self._address, last_of(data))
 
     def _do(self, name: str, *args: str | bytes, kind: str) -> list[object]:
         """Run a command, and return what came for the untagged responses of a kind."""
@@ -236,11 +181,11 @@ class ImapSession:
         told = map(said, imap.untagged_responses.get("OK", []))
         self._alerts += [words.removeprefix("[ALERT] ") for words in told if words.startswith("[ALERT]")]
         if answer != "OK":
-            raise _refused(self._address, _last(data))
+            raise _refused(self._address, last_of(data))
         return list(imap.untagged_responses.pop(kind, []))
 
     @property
-    def _live(self) -> _BoundedImap:
+    def _live(self) -> BoundedImap:
         if self._imap is None:
             raise RuntimeError("log in first")
         return self._imap
@@ -286,10 +231,6 @@ def _quoted(name: str) -> str:
 def _number(value: object) -> int:
     text = text_of(value)
     return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0
-
-
-def _last(data: Sequence[object] | None) -> object:
-    return data[-1] if data else b""
 
 
 def _refused(address: str, words: object) -> MailError:

@@ -11,9 +11,10 @@ import trio
 
 from rumi.agent.permissions.standing import grant_of
 from rumi.agent.tool import Reach, ToolResult
+from rumi.agent.tools.mail_arguments import asked_mail
 from rumi.agent.tools.mail_read import MailRead, MailSave
 from rumi.agent.tools.mail_search import MailSearch
-from rumi.agent.tools.mail_send import MailDraft, MailSend, _asked
+from rumi.agent.tools.mail_send import MailDraft, MailSend
 from rumi.chats.context import ChatView
 from rumi.models.model import Emit, ModelRequest, Reply, ToolCall
 from rumi.services.mail.messages import MailQuery
@@ -304,6 +305,6 @@ def test_a_standing_approval_covers_exact_receivers_and_no_files(
 
 
 def _checked(mail: dict[str, object]) -> Any:
-    asked = _asked(mail)
+    asked = asked_mail(mail)
     assert not isinstance(asked, str)
     return asked
