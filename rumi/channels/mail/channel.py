@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from random import Random
-from typing import Final, Protocol
+from typing import Final
 
 import trio
 from typing_extensions import override
@@ -15,27 +15,26 @@ from actors import ActorRef, ActorStopped, ChildSpec, MailboxFull, Supervisor
 from rumi.agent.tool import Tool
 from rumi.agent.tools.send_file import SendFile as SendFileTool
 from rumi.channels.channel import Channel, Process
-from rumi.channels.mail.intake import HtmlToText, IntakeFigures, MailIntake, MailPerson, MailSenders
+from rumi.channels.mail.content import HtmlToText
+from rumi.channels.mail.delivery import Office
+from rumi.channels.mail.files import ChannelMailbox, MailFiles
+from rumi.channels.mail.intake import IntakeFigures, MailIntake, MailPerson, MailSenders
 from rumi.channels.mail.keys import DnsKeys
-from rumi.channels.mail.sender import MailSender, MailSenderMessage, Office, Sends
+from rumi.channels.mail.sender import MailSender, MailSenderMessage
 from rumi.channels.mail.signatures import Keys
-from rumi.channels.mail.watcher import ListsMails, MailWatcher, StopWatching, WatchedMailbox, WatchMemory
+from rumi.channels.mail.watcher import MailWatcher, StopWatching, WatchedMailbox, WatchMemory
 from rumi.channels.sending import DeliverFile, Flush, LeaveChats, LookFor, TakeChats
 from rumi.chats.hub import Hub
 from rumi.chats.inbox import Inbox
-from rumi.errors import ConfigError, FileError
+from rumi.errors import ConfigError
 from rumi.platform.chat_ids import MAIL
 from rumi.platform.config.people import channel_mailbox
 from rumi.platform.config.schema import MailSection
 from rumi.platform.config.secrets import mail_key
-from rumi.platform.spooled_file import check_cancelled
 from rumi.platform.texts import mail as mail_texts
 from rumi.platform.threads import Offload, Threads
-from rumi.sandbox.incoming import about_file, put_file
 from rumi.services.mail.client import Mailbox
-from rumi.services.mail.errors import MailError
 from rumi.services.mail.messages import FoundMail
-from rumi.services.mail.reading import read_mail
 from rumi.services.mail.writing import Recipient
 from rumi.store.journal.records import Attachment
 from rumi.store.journal.transaction import JournalMessage
@@ -54,14 +53,6 @@ MOST_FILE_BYTES: Final = 15_000_000
 LEAVE_S: Final = 5.0
 WATCHER: Final = "mail watcher"
 """Partition key of watching a mailbox: the worker that serves it watches for all workers."""
-
-
-class ChannelMailbox(ListsMails, Sends, Protocol):
-    """The mailbox of the channel: `rumi.services.mail.client.Mailbox`."""
-
-    async def fetch(self, folder: str, uid: int, validity: int | None = None) -> bytes:
-        """Return a mail as it is stored."""
-        ...
 
 
 class MailChannel(Channel):
@@ -95,6 +86,7 @@ class MailChannel(Channel):
         self._offload = offload or Threads(2)
         self._process: Process
         self._section: MailSection
+        self._files: MailFiles
         self._language: Language = "en"
         self._people: dict[str, MailPerson] = {}
         self._figures = IntakeFigures()
@@ -125,6 +117,8 @@ class MailChannel(Channel):
         }
         if self._box is None:
             self._box = Mailbox(name, self._section, password_of(process, name))
+        most = self._section.max_bytes
+        self._files = MailFiles(self._box, process, self._reading, self._in_memory, most)
         yield
 
     # The tree
@@ -239,34 +233,7 @@ class MailChannel(Channel):
     @override
     async def bring(self, chat: str, attachment: Attachment) -> str:
         """Fetch a file of a mail again, and store it in the chat's workspace."""
-        assert self._box is not None
-        try:
-            folder, validity, uid, number = attachment.reference.rsplit("/", 3)
-            raw = await self._box.fetch(folder, int(uid), int(validity))
-        except MailError as error:
-            raise FileError("{error}", error=error.message) from None
-        except ValueError:
-            raise FileError("Its mail is unknown.") from None
-        async with self._in_memory:
-            return await self._reading(partial(self._put, chat, attachment, raw, int(number)))
-
-    def _put(self, chat: str, attachment: Attachment, raw: bytes, number: int) -> str:
-        file = next((one for one in read_mail(raw).attachments if one.number == number), None)
-        if file is None:
-            raise FileError("The mail has no such file.")
-        from io import BytesIO
-
-        name = put_file(
-            self._process.files.ready(chat),
-            attachment.name,
-            BytesIO(file.data),
-            user=self._process.user,
-            limits=self._process.limits,
-            max_bytes=self._section.max_bytes,
-            checkpoint=check_cancelled,
-            reuse=True,
-        )
-        return about_file(name, attachment.media_type, file.size)
+        return await self._files.bring(chat, attachment)
 
     def _sends_files(self, chat: str) -> SendFileTool:
         return SendFileTool(

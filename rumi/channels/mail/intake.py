@@ -9,13 +9,13 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Final
 
 from actors import ActorError
 from rumi.channels.mail.bounces import bounce_in
+from rumi.channels.mail.content import HtmlToText, content_of, visible_text
 from rumi.channels.mail.senders import author_of, automatic, ids_in
 from rumi.channels.mail.signatures import Flaw, Keys, Mail, headers_of, proof_of
-from rumi.channels.mail.words import OwnWords, own_subject, words_of
 from rumi.chats.commands import parse_chat_command
 from rumi.errors import RumiError
 from rumi.platform.chat_ids import MAIL
@@ -36,23 +36,16 @@ from rumi.store.journal.mails import (
     chat_of_mails,
     mails_named,
 )
-from rumi.store.journal.records import Attachment, Incoming
+from rumi.store.journal.records import Incoming
 from rumi.texts import Language
-from rumi.web.readers.files.reading import ViewRefused
 
 logger = logging.getLogger(__name__)
 
 MOST_PER_HOUR: Final = 120
 """Maximum number of mails that are accepted from one person in an hour: a bound for programs that answer."""
 
-MOST_FILES: Final = 20
-"""Maximum number of a mail's attachments that become files of the chat."""
-
 DEFER_S: Final = 86_400.0
 """For how long a mail waits whose key cannot be looked up, in seconds."""
-
-HtmlToText: TypeAlias = Callable[[str], Awaitable[str]]
-"""Returns the visible text of a mail in HTML. Raises `ViewRefused` if it cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,48 +249,6 @@ class MailIntake:
         return f"/{'yes' if yes else 'no'} {' '.join(map(str, asked.numbers))}", None
 
 
-async def visible_text(read: ReadMail, html: HtmlToText) -> str:
-    """Return the text of a mail; of one in HTML, what is visible. Empty if it cannot be read."""
-    if not read.prefers_html:
-        return read.text
-    try:
-        return await html(read.html)
-    except ViewRefused:
-        return read.text
-
-
 def new_chat(owner: str, message_id: str) -> str:
     """Return the id of the chat of a new thread: the same mail always begins the same chat."""
     return f"{owner}_{int.from_bytes(hashlib.sha256(message_id.encode()).digest()[:8]) % 10**12}"
-
-
-@dataclass(frozen=True, slots=True)
-class MailContent:
-    """What a mail says: its sender's own words, their first line without the subject, and the rest."""
-
-    words: str
-    first_line: str
-    attachments: tuple[Attachment, ...]
-
-
-def content_of(read: ReadMail, text: str, found: FoundMail, *, in_thread: bool) -> MailContent:
-    """Return a mail's own words in its `text`, and the words of others and the files in it. Blocks.
-
-    `in_thread` means that the mail belongs to a chat that is known.
-    """
-    words = words_of(text)
-    subject = own_subject(read.subject, answers=bool(read.references))
-    if (read.references or (read.subject and not subject)) and not in_thread and not words.rest:
-        # An answer to somebody else, or a mail that is handed on, without a mark where its text begins.
-        words = OwnWords("", words.own)
-    own = words.own
-    if subject and subject.casefold() not in own.casefold():
-        own = f"{subject}\n\n{own}".strip()
-    rest = words.rest if subject or not read.subject else f"Subject: {read.subject}\n\n{words.rest}".strip()
-    others = (Attachment("words", source="quoted or handed on in the mail", text=rest),) if words.rest else ()
-    where = f"{found.folder}/{found.validity}/{found.uid}"
-    files = tuple(
-        Attachment("file", f"{where}/{one.number}", one.name, one.media_type, one.size)
-        for one in read.attachments[:MOST_FILES]
-    )
-    return MailContent(own, words.own.partition("\n")[0].strip(), (*others, *files))

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final, Protocol
 
 from actors import ActorError
-from rumi.channels.mail.intake import HtmlToText, visible_text
+from rumi.channels.mail.content import HtmlToText, visible_text
 from rumi.channels.mail.watcher import ListsMails, Take, WatchedMailbox
 from rumi.channels.triggers.reading import EVENT_CHARS, ReadEvent, bounded_id
 from rumi.channels.triggers.triggers import ChatUnreachable, Trigger, Triggers

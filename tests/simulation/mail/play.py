@@ -9,7 +9,7 @@ from secrets import token_hex
 from unittest.mock import patch
 
 from actors.testing import run
-from rumi.channels.mail import sender
+from rumi.channels.mail import delivery
 from rumi.store.journal import actor as journal
 from tests.simulation.mail.history import MailHistory
 from tests.simulation.play import LOOK_S
@@ -23,13 +23,13 @@ def play_mail(world: World) -> World:
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     names = Random(f"mails {world.seed}")
-    assert sender.token_hex is token_hex
+    assert delivery.token_hex is token_hex
     try:
         with (
             tempfile.TemporaryDirectory(dir=memory) as folder,
             cheap_steps(world.seed),
             patch.object(journal, "WATCH_S", LOOK_S),
-            patch.object(sender, "token_hex", lambda nbytes: names.randbytes(nbytes).hex()),
+            patch.object(delivery, "token_hex", lambda nbytes: names.randbytes(nbytes).hex()),
         ):
 
             async def whole() -> None:

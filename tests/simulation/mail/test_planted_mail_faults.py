@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from rumi.channels.mail import intake, sender
-from rumi.channels.mail.sender import MailSender
+from rumi.channels.mail import delivery, intake
+from rumi.channels.mail.delivery import MailDelivery
 from rumi.channels.mail.signatures import MailProof
 from rumi.channels.mail.watcher import MailWatcher
 from rumi.store.journal.mail_positions import move_mail_position
@@ -36,13 +36,13 @@ def sends_again_what_was_handed_over(patch: pytest.MonkeyPatch) -> None:
 
 
 def marks_a_mail_before_it_is_sent(patch: pytest.MonkeyPatch) -> None:
-    mark = MailSender._mark
+    mark = MailDelivery._mark
 
-    async def marked_first(self: MailSender, chat: str, turn: str, id: str) -> None:
+    async def marked_first(self: MailDelivery, chat: str, turn: str, id: str) -> None:
         await mark(self, chat, turn, id)
         await self._journal.ask(settle_mail(chat, turn, int(turn.removeprefix("outbox:"))))
 
-    patch.setattr(MailSender, "_mark", marked_first)
+    patch.setattr(MailDelivery, "_mark", marked_first)
 
 
 def tells_nobody_of_unknown_outcomes(patch: pytest.MonkeyPatch) -> None:
@@ -96,7 +96,7 @@ def forgets_what_was_numbered_anew(patch: pytest.MonkeyPatch) -> None:
 
 
 def gives_up_when_it_is_refused_for_now(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(sender, "_PERMANENT", sender.re.compile(r"\b[45]\d\d\b"))
+    patch.setattr(delivery, "_PERMANENT", delivery.re.compile(r"\b[45]\d\d\b"))
 
 
 @pytest.mark.parametrize(
