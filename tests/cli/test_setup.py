@@ -24,7 +24,7 @@ def rumi(tmp_path: Path) -> Program:
 
 def answers(*lines: str) -> str:
     """The answers to the first questions; Enter for the last ones."""
-    return "".join(f"{line}\n" for line in (*lines, "", "", ""))
+    return "".join(f"{line}\n" for line in (*lines, *[""] * 6))
 
 
 def telegram() -> AbstractContextManager[str]:
@@ -106,7 +106,7 @@ def test_a_second_run_keeps_everything_with_enter(rumi: Program) -> None:
 
 def test_tools_and_policy_are_asked_for(rumi: Program) -> None:
     rumi.env["RUMI_SANDBOX__TOOLS"] = "work"
-    rumi.run("setup", text="\n5\n\ny\n\n2\nopen\n\n")
+    rumi.run("setup", text="\n5\n\ny\n\n2\nopen\n\n\n\n\n")
     assert (rumi.home / "config.toml").read_text() == (
         '[model]\ndefault = "offline"\n\n[sandbox]\ntools = "core"\npolicy = "open"\n'
     )
@@ -116,7 +116,7 @@ def test_tools_and_policy_are_asked_for(rumi: Program) -> None:
 @pytest.mark.browser
 @pytest.mark.bubblewrap
 def test_a_browser_is_tried_before_it_is_enabled(rumi: Program) -> None:
-    said = rumi.run("setup", text="\n5\n\ny\n\n\n\nyes\n").stdout
+    said = rumi.run("setup", text="\n5\n\ny\n\n\n\nyes\n\n\n").stdout
     assert "Chrome/" in said
     assert "[browser]\nenabled = true\n" in (rumi.home / "config.toml").read_text()
 

@@ -14,7 +14,7 @@ from rumi.models.model import ToolSpec
 from rumi.platform.texts.questions import ActionKind, Detail, Value, page_action
 from rumi.web.browser.acting import ENTER
 from rumi.web.browser.messages import Act, Filling
-from rumi.web.browser.snapshot import FIELDS, Effect, Element, FieldValue
+from rumi.web.browser.snapshot import FIELDS, Element, ElementEffect, FieldValue
 
 MOST_FILLINGS: Final = 40
 MOST_TEXT_CHARS: Final = 20_000
@@ -128,7 +128,9 @@ class _Acts(Tool):
         consent = (host, *(filling.text for _, filling in texts))
         return Question("fill_in", details, consent, what=page_action("fill_in", "", host, len(values)))
 
-    def _about_press(self, effect: Effect, filled: Sequence[tuple[Element, Filling]], step: Act) -> Question:
+    def _about_press(
+        self, effect: ElementEffect, filled: Sequence[tuple[Element, Filling]], step: Act
+    ) -> Question:
         there = effect.fields if effect.kind not in FIELDS else self._all_fields()
         fields = {one.node: Value(one.label, _HIDDEN if one.hidden else one.value, True) for one in there}
         fields |= {

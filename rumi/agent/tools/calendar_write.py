@@ -19,7 +19,7 @@ from rumi.platform.untrusted_text import one_line
 from rumi.services.calendar.calendars import Shown, WriteTarget, is_meant
 from rumi.services.calendar.changes import Action, Change, EventChanges, Outcome
 from rumi.services.calendar.errors import Unsettled
-from rumi.services.calendar.events import Draft
+from rumi.services.calendar.events import EventDraft
 
 MOST_TEXT_CHARS: Final = 5000
 MOST_ALARM_MINUTES: Final = 60 * 24 * 28
@@ -72,7 +72,7 @@ class _Asked:
     """A call's checked arguments. `event` is the event that is changed or deleted; None for a new one."""
 
     action: Action
-    draft: Draft
+    draft: EventDraft
     event: Shown | None = None
     occurrence: str = ""
     calendar: str = ""
@@ -230,13 +230,13 @@ class CalendarWrite(Tool):
             raise _Wrong("it has attendees, to whom the server would write: the user changes it themselves")
         occurrence = "" if arguments.get("all") is True else shown.event.occurrence
         if action == "delete":
-            return _Asked("delete", Draft(), shown, occurrence)
+            return _Asked("delete", EventDraft(), shown, occurrence)
         draft = self._draft(arguments, shown)
-        if draft == Draft(zone=draft.zone):
+        if draft == EventDraft(zone=draft.zone):
             raise _Wrong("a change needs a new value")
         return _Asked("change", draft, shown, occurrence)
 
-    def _draft(self, arguments: Mapping[str, object], shown: Shown | None = None) -> Draft:
+    def _draft(self, arguments: Mapping[str, object], shown: Shown | None = None) -> EventDraft:
         """Return the values of the arguments. The end of an event is not part of it, also in days."""
         texts = {name: self._text(arguments, name) for name in ("title", "place", "notes")}
         start, end = self._time(arguments, "start"), self._time(arguments, "end")
@@ -259,7 +259,7 @@ class CalendarWrite(Tool):
         alarm = arguments.get("alarm_minutes")
         if alarm is not None and (not isinstance(alarm, int) or not -1 <= alarm <= MOST_ALARM_MINUTES):
             raise _Wrong("`alarm_minutes` is a number of minutes before the start")
-        return Draft(**texts, start=start, end=end, zone=self._zone, rule=rule, alarm=alarm)
+        return EventDraft(**texts, start=start, end=end, zone=self._zone, rule=rule, alarm=alarm)
 
     def _text(self, arguments: Mapping[str, object], name: str) -> str | None:
         value = arguments.get(name)

@@ -18,7 +18,7 @@ from rumi.chats.events import with_commands
 from rumi.errors import RumiError
 from rumi.platform.texts import mail as mail_texts
 from rumi.services.mail.errors import MailError
-from rumi.services.mail.messages import Sent
+from rumi.services.mail.messages import SentMail
 from rumi.services.mail.writing import Attached, Outgoing, Recipient
 from rumi.store.journal.effects import mark_effect
 from rumi.store.journal.mails import (
@@ -48,8 +48,8 @@ class Sends(Protocol):
         mail: Outgoing,
         *,
         hand_over: Callable[[], Awaitable[None]],
-        settle: Callable[[Sent | MailError], Awaitable[None]] | None = None,
-    ) -> Sent:
+        settle: Callable[[SentMail | MailError], Awaitable[None]] | None = None,
+    ) -> SentMail:
         """Send a mail; see `Mailbox.send`."""
         ...
 
@@ -175,8 +175,8 @@ class MailDelivery:
             return False
         hand_over = partial(self._mark, chat, turn, mail.message_id)
 
-        async def settle(ended: Sent | MailError) -> None:
-            if isinstance(ended, Sent):
+        async def settle(ended: SentMail | MailError) -> None:
+            if isinstance(ended, SentMail):
                 await ask(settle_mail(chat, turn, delivery))
 
         await self._office.mailbox.send(mail, hand_over=hand_over, settle=settle)

@@ -13,7 +13,7 @@ from rumi.errors import RumiError
 from rumi.services.calendar.caldav import CalDav
 from rumi.services.calendar.calendars import Calendars, Shown, WriteTarget
 from rumi.services.calendar.errors import EventChanged, Unsettled
-from rumi.services.calendar.events import Draft
+from rumi.services.calendar.events import EventDraft
 from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.effects import Effect, mark_effect, read_effect, reserve_effect
 
@@ -37,7 +37,7 @@ class Change:
 
     action: Action
     what: str
-    draft: Draft
+    draft: EventDraft
     target: WriteTarget | None = None
     shown: Shown | None = None
     occurrence: str = ""

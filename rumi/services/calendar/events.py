@@ -90,7 +90,7 @@ class TimeWindow:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class EventDraft:
     """The values of an event that is written; None leaves a value as it is.
 
     `start` and `end` are local times in `zone` or, with `all_day`, dates; the end is not included. `rule` is
@@ -117,7 +117,7 @@ class Draft:
         return ("start", self.start), ("end", self.end)
 
     @classmethod
-    def from_json(cls, found: Mapping[str, Any]) -> "Draft":
+    def from_json(cls, found: Mapping[str, Any]) -> "EventDraft":
         """Return the values of a JSON object."""
         times = {name: None if not found[name] else _time(found[name]) for name in ("start", "end")}
         return cls(**{**found, **times})

@@ -20,7 +20,7 @@ from rumi.platform.zones import zone_names
 from rumi.sandbox.confined.child import ParentProcess
 from rumi.sandbox.confined.confinement import confine
 from rumi.services.calendar import dav, reading, writing
-from rumi.services.calendar.events import Draft, TimeWindow
+from rumi.services.calendar.events import EventDraft, TimeWindow
 from rumi.services.calendar.lines import is_calendar
 
 _BOUNDS: Final = {
@@ -83,7 +83,7 @@ def prepare() -> list[ZoneInfo]:
     dav.load()
     zones = [ZoneInfo(name) for name in zone_names().values()]
     sample = writing.made(
-        Draft("a", datetime(2026, 1, 2, 3), zone="Europe/Madrid", rule="FREQ=DAILY", alarm=5),
+        EventDraft("a", datetime(2026, 1, 2, 3), zone="Europe/Madrid", rule="FREQ=DAILY", alarm=5),
         "a",
         "a",
         datetime(2026, 1, 1, tzinfo=UTC),
@@ -107,10 +107,12 @@ def answer(request: dict[str, Any], bodies: list[bytes], clock: _Clock) -> dict[
                 return _read(request, bodies, clock)
             case "make":
                 return {
-                    "file": writing.made(Draft.from_json(request["draft"]), request["uid"], *_marks(request))
+                    "file": writing.made(
+                        EventDraft.from_json(request["draft"]), request["uid"], *_marks(request)
+                    )
                 }
             case "change":
-                file, draft = text_decoding.decode(bodies[0]), Draft.from_json(request["draft"])
+                file, draft = text_decoding.decode(bodies[0]), EventDraft.from_json(request["draft"])
                 return {"file": writing.changed(file, draft, request["occurrence"], *_marks(request))}
             case "drop":
                 file = text_decoding.decode(bodies[0])

@@ -11,7 +11,7 @@ import trio
 from rumi.errors import RumiError
 from rumi.sandbox.confined.parent import Child, ChildFailed
 from rumi.services.calendar.errors import CalendarError, NotACalendar
-from rumi.services.calendar.events import Draft, Event, TimeWindow
+from rumi.services.calendar.events import Event, EventDraft, TimeWindow
 from rumi.texts import Text
 
 AT_ONCE: Final = 2
@@ -79,11 +79,11 @@ class CalendarReader:
         except (KeyError, TypeError, ValueError):
             raise _broken(Text("its reader has failed")) from None
 
-    async def made(self, draft: Draft, uid: str, effect: str) -> bytes:
+    async def made(self, draft: EventDraft, uid: str, effect: str) -> bytes:
         """Return the file of a new event. Raises as `changed` does."""
         return await self._file({"do": "make", "draft": draft.to_json(), "uid": uid, "effect": effect})
 
-    async def changed(self, file: bytes, draft: Draft, occurrence: str, effect: str) -> bytes:
+    async def changed(self, file: bytes, draft: EventDraft, occurrence: str, effect: str) -> bytes:
         """Return the file of a changed event; with an `occurrence`, only this one of a series is changed.
 
         Raises:

@@ -13,7 +13,7 @@ from icalendar.prop import vRecur
 
 from rumi.platform.zones import known_zone, zone_of
 from rumi.services.calendar.components import Component
-from rumi.services.calendar.events import Draft
+from rumi.services.calendar.events import EventDraft
 
 EFFECT: Final = "X-RUMI-EFFECT"
 """The property with the key of the last change by Rumi: after a restart it shows that the change was made."""
@@ -50,7 +50,7 @@ def checked_rule(rule: str) -> vRecur:
     return found
 
 
-def made(draft: Draft, uid: str, effect: str, now: datetime) -> str:
+def made(draft: EventDraft, uid: str, effect: str, now: datetime) -> str:
     """Return the file of a new event."""
     assert draft.title is not None
     assert draft.start is not None
@@ -60,7 +60,7 @@ def made(draft: Draft, uid: str, effect: str, now: datetime) -> str:
     return _written([event], (), effect, now, changed=event)
 
 
-def changed(file: str, draft: Draft, occurrence: str, effect: str, now: datetime) -> str:
+def changed(file: str, draft: EventDraft, occurrence: str, effect: str, now: datetime) -> str:
     """Return the file of an event with the values of a draft.
 
     With an `occurrence`, only this occurrence of a series is changed, otherwise the event with its series.
@@ -150,7 +150,7 @@ def _written(
     return file.decode()
 
 
-def _apply(event: Component, draft: Draft, *, new: bool = False) -> None:
+def _apply(event: Component, draft: EventDraft, *, new: bool = False) -> None:
     for name, value in (("SUMMARY", draft.title), ("LOCATION", draft.place), ("DESCRIPTION", draft.notes)):
         if value is not None:
             event.pop(name, None)
@@ -184,7 +184,7 @@ def _apply(event: Component, draft: Draft, *, new: bool = False) -> None:
             event.add_component(alarm)
 
 
-def _in_zone(at: datetime | date, draft: Draft) -> datetime | date:
+def _in_zone(at: datetime | date, draft: EventDraft) -> datetime | date:
     """Return a local time with its zone; in UTC if other programs would not know the zone."""
     if not isinstance(at, datetime):
         return at
@@ -247,7 +247,7 @@ def _same(one: datetime | date, other: datetime | date) -> bool:
     return one == other
 
 
-def _shift(master: Component, others: list[Component], draft: Draft) -> None:
+def _shift(master: Component, others: list[Component], draft: EventDraft) -> None:
     """Move what belongs to the dates of a series along with its start: the exceptions.
 
     Raises:

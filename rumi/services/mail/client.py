@@ -19,7 +19,7 @@ from rumi.services.mail.connection import Connect, MailLine, open_line, timed_ou
 from rumi.services.mail.errors import MailError
 from rumi.services.mail.folders import Folder
 from rumi.services.mail.imap import ImapSession
-from rumi.services.mail.messages import FoundMail, Health, MailQuery, MailsFound, Sent
+from rumi.services.mail.messages import FoundMail, Health, MailQuery, MailsFound, SentMail
 from rumi.services.mail.operations import fetch, folder_in, has_message, new_since
 from rumi.services.mail.searching import search_in
 from rumi.services.mail.smtp import SmtpSession, unknown_outcome
@@ -31,7 +31,7 @@ T = TypeVar("T")
 HandOver = Callable[[], Awaitable[None]]
 """Stores that a mail is handed over; awaited right before the line that ends its text."""
 
-Settle = Callable[[Sent | MailError], Awaitable[None]]
+Settle = Callable[[SentMail | MailError], Awaitable[None]]
 """Stores how a mail ended."""
 
 _AT_ONCE: Final = 2
@@ -112,7 +112,7 @@ class Mailbox:
         named = self.section.drafts
         return await self._reading(partial(has_message, use="drafts", named=named, message_id=message_id))
 
-    async def send(self, mail: Outgoing, *, hand_over: HandOver, settle: Settle | None = None) -> Sent:
+    async def send(self, mail: Outgoing, *, hand_over: HandOver, settle: Settle | None = None) -> SentMail:
         """Send a mail. `hand_over` is awaited before the line that ends its text; if it fails, nothing is
         sent.
 
@@ -213,12 +213,12 @@ class Mailbox:
             raise timed_out(f"{line.host}:{line.port}") from None
 
 
-async def _answer(ask: Callable[[], Awaitable[Sent]], settle: Settle | None) -> Sent | MailError:
+async def _answer(ask: Callable[[], Awaitable[SentMail]], settle: Settle | None) -> SentMail | MailError:
     """Return the answer to a mail that is handed over, after `settle` has stored it.
 
     If the call is cancelled, the answer has a few seconds to come.
     """
-    answers: list[Sent | MailError] = []
+    answers: list[SentMail | MailError] = []
     failed: list[Exception] = []
     done = trio.Event()
 

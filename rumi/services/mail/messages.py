@@ -63,7 +63,7 @@ class MailsFound:
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SentMail:
     """The answer of a server that took a mail. `refused` are the recipients it refused, with its words."""
 
     answer: str

@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeAlias
 
 from rumi.services.mail.client import Mailbox
 from rumi.services.mail.errors import MailError
-from rumi.services.mail.messages import Sent
+from rumi.services.mail.messages import SentMail
 from rumi.services.mail.writing import Outgoing
 from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.effects import (
@@ -49,7 +49,7 @@ class EffectOfMail:
 class Delivered:
     """The end of a mail that was sent. `copy_failed` says why the copy was not stored; empty if it was."""
 
-    sent: Sent
+    sent: SentMail
     copy_failed: str = ""
 
 
@@ -107,8 +107,8 @@ async def deliver(
     async def hand_over() -> None:
         await ask(mark_effect(chat, turn, key, "handed_over"))
 
-    async def settle(answer: Sent | MailError) -> None:
-        if isinstance(answer, Sent):
+    async def settle(answer: SentMail | MailError) -> None:
+        if isinstance(answer, SentMail):
             await ask(mark_effect(chat, turn, key, "done", answer.answer))
         elif answer.kind != "unknown":
             await ask(mark_effect(chat, turn, key, "failed", str(answer.message)))

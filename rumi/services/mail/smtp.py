@@ -21,7 +21,7 @@ from rumi.services.mail.connection import (
     unreachable,
 )
 from rumi.services.mail.errors import MailError, said
-from rumi.services.mail.messages import Sent
+from rumi.services.mail.messages import SentMail
 from rumi.services.mail.writing import Outgoing
 
 _BARE_ENDS: Final = re.compile(rb"\r\n|\r|\n")
@@ -143,7 +143,7 @@ class SmtpSession:
             text = _DOTS.sub(b"..", _BARE_ENDS.sub(b"\r\n", mail.raw))
             smtp.send(text if text.endswith(b"\r\n") else text + b"\r\n")
 
-    def end(self) -> Sent:
+    def end(self) -> SentMail:
         """Send the line that ends the text, and return the server's answer.
 
         Raises:
@@ -158,7 +158,7 @@ class SmtpSession:
             raise _refused(self._address, f"{code} {said(words)}")
         if code != 250:
             raise unknown_outcome()
-        return Sent(said(words), self._refused)
+        return SentMail(said(words), self._refused)
 
     def close(self) -> None:
         """Close the file through which the connection is read."""

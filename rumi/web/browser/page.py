@@ -17,7 +17,7 @@ from rumi.web.browser.messages import BrowserSettings, PageError
 from rumi.web.browser.reading import FoundElement, line_of, read
 from rumi.web.browser.requests import AUTO_ATTACH, hold_requests, judge, watch_requests
 from rumi.web.browser.sending import Mode
-from rumi.web.browser.snapshot import Effect, Element, PageSnapshot
+from rumi.web.browser.snapshot import Element, ElementEffect, PageSnapshot
 
 MOST_ELEMENTS: Final = 20_000
 """Maximum number of elements of a page whose tree is read. Of a larger page, only the text is read."""
@@ -51,7 +51,7 @@ class BrowserPage:
         self.crashed = False
         self._settings = settings
         self._tag = "".join(random.SystemRandom().choices(string.ascii_lowercase, k=_TAG_LETTERS))
-        self._refs: dict[tuple[int, Effect], str] = {}
+        self._refs: dict[tuple[int, ElementEffect], str] = {}
         self._loading = False
         self._changed = trio.Event()
         self._activity = 0
@@ -220,7 +220,7 @@ class BrowserPage:
         ref = self._refs.setdefault((found.node, effect), f"{self._tag}{len(self._refs) + 1}")
         return Element(ref, found.node, found.frame, effect, self.clean(found.value), found.type)
 
-    def _cleaned(self, effect: Effect) -> Effect:
+    def _cleaned(self, effect: ElementEffect) -> ElementEffect:
         fields = tuple(
             replace(one, label=self.clean(one.label), value=self.clean(one.value)) for one in effect.fields
         )

@@ -16,7 +16,7 @@ from rumi.web.browser.kinds import (
     text_of_node,
     value_of,
 )
-from rumi.web.browser.snapshot import FIELDS, Effect, Element, FieldValue, Kind
+from rumi.web.browser.snapshot import FIELDS, Element, ElementEffect, FieldValue, Kind
 from rumi.web.messages import FetchError
 from rumi.web.url import parse_target
 
@@ -40,7 +40,7 @@ class FoundElement:
 
     node: int
     frame: str
-    effect: Effect
+    effect: ElementEffect
     value: str = ""
     type: str = ""
     states: tuple[str, ...] = ()
@@ -190,7 +190,7 @@ class _TreeWalk:
         href = _href(node, dom) if kind == "link" else ""
         pressed = kind in ("submit", "control")
         sends_to, method = _target(node, form, dom) if form is not None else ("", "")
-        effect = Effect(
+        effect = ElementEffect(
             kind,
             role,
             name_of(ax, node),

@@ -25,7 +25,7 @@ class FieldValue:
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
+class ElementEffect:
     """What using an element means, as far as the page says so. Two equal effects ask the same question.
 
     `host` is the host of the document that the element is in. `sends_to` is the address without its query
@@ -58,7 +58,7 @@ class Element:
     ref: str
     node: int
     frame: str
-    effect: Effect
+    effect: ElementEffect
     value: str = ""
     type: str = ""
 

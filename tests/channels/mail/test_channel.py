@@ -21,7 +21,7 @@ from rumi.platform.config.cascade import load_settings
 from rumi.platform.home import Home
 from rumi.services.mail.client import Mailbox
 from rumi.services.mail.errors import MailError
-from rumi.services.mail.messages import Sent
+from rumi.services.mail.messages import SentMail
 from rumi.services.mail.reading import ReadMail
 from rumi.services.mail.writing import Outgoing
 from rumi.store.journal.mails import unknown_mails
@@ -246,7 +246,7 @@ class Broken(Mailbox):
 
     breaks = 1
 
-    async def send(self, mail: Outgoing, **how: Any) -> Sent:
+    async def send(self, mail: Outgoing, **how: Any) -> SentMail:
         if self.breaks:
             self.breaks -= 1
             await how["hand_over"]()

@@ -8,7 +8,7 @@ import trio
 
 from rumi.services.calendar.caldav import CalDav, Collection
 from rumi.services.calendar.errors import CalendarError, EventChanged
-from rumi.services.calendar.events import Draft, Event, TimeWindow
+from rumi.services.calendar.events import Event, EventDraft, TimeWindow
 from rumi.services.calendar.reader import CalendarReader, WriteRefused
 from tests.fakes.web_server import Asked, gives, redirects, serving
 from tests.radicale import PASSWORD, USER, Radicale
@@ -69,7 +69,7 @@ async def test_500_series_of_six_zones_are_read_right_from_the_server(server: Ra
 async def test_an_event_is_added_changed_and_deleted(server: Radicale) -> None:
     calendars = dav(server.calendar("written"))
     one, reader = await collection(calendars), calendars.reader
-    draft = Draft("Dentist", datetime(2026, 12, 1, 9), zone=MADRID, place="Calle Mayor 3", alarm=20)
+    draft = EventDraft("Dentist", datetime(2026, 12, 1, 9), zone=MADRID, place="Calle Mayor 3", alarm=20)
     file = await reader.made(draft, "uid-1", "e1")
     assert await calendars.add(one, "uid-1.ics", file)
     assert not await calendars.add(one, "uid-1.ics", file), "the server refuses a second event of this name"
@@ -80,7 +80,7 @@ async def test_an_event_is_added_changed_and_deleted(server: Radicale) -> None:
     (reading,) = [await calendars.read(one, DECEMBER)]
     url, etag = reading.files[0]
     assert reading.events[0].end - reading.events[0].start == 3600
-    changed = await reader.changed(file, Draft(start=datetime(2026, 12, 2, 11), zone=MADRID), "", "e2")
+    changed = await reader.changed(file, EventDraft(start=datetime(2026, 12, 2, 11), zone=MADRID), "", "e2")
     await calendars.put(url, changed, etag)
     assert await events_of(calendars) == [("Dentist", "02 11:00")]
     with pytest.raises(EventChanged):
@@ -101,7 +101,7 @@ async def test_an_event_is_added_changed_and_deleted(server: Radicale) -> None:
 async def test_one_date_of_a_series_or_all_of_them_are_changed(server: Radicale) -> None:
     calendars = dav(server.calendar("series"))
     one, reader = await collection(calendars), calendars.reader
-    draft = Draft("Gym", datetime(2026, 12, 1, 9), zone=MADRID, rule="FREQ=WEEKLY;COUNT=4")
+    draft = EventDraft("Gym", datetime(2026, 12, 1, 9), zone=MADRID, rule="FREQ=WEEKLY;COUNT=4")
     await calendars.add(one, "gym.ics", await reader.made(draft, "gym", "e1"))
 
     async def change(make: Callable[[bytes, Event], "trio.lowlevel.Task | object"], index: int) -> None:
@@ -111,12 +111,12 @@ async def test_one_date_of_a_series_or_all_of_them_are_changed(server: Radicale)
         assert got is not None
         await calendars.put(url, await make(got[0], reading.events[index]), etag)  # type: ignore[misc]
 
-    later = Draft(start=datetime(2026, 12, 8, 18), zone=MADRID)
+    later = EventDraft(start=datetime(2026, 12, 8, 18), zone=MADRID)
     await change(lambda file, event: reader.changed(file, later, event.occurrence, "e2"), 1)
     await change(lambda file, event: reader.without(file, event.occurrence, "e3"), 2)
     gym = [("Gym", "01 09:00"), ("Gym", "08 18:00"), ("Gym", "22 09:00")]
     assert await events_of(calendars) == gym
-    earlier = Draft(title="Swim", start=datetime(2026, 12, 1, 8), zone=MADRID)
+    earlier = EventDraft(title="Swim", start=datetime(2026, 12, 1, 8), zone=MADRID)
     await change(lambda file, event: reader.changed(file, earlier, "", "e4"), 0)
     assert await events_of(calendars) == [("Swim", "01 08:00"), ("Gym", "08 18:00"), ("Swim", "22 08:00")]
 
@@ -125,15 +125,15 @@ async def test_one_date_of_a_series_or_all_of_them_are_changed(server: Radicale)
 @pytest.mark.parametrize(
     ("draft", "said"),
     [
-        (Draft(start=datetime(2026, 12, 2, 9), zone=MADRID), "names its days"),
-        (Draft(start=date(2026, 12, 1)), "cannot become all-day"),
-        (Draft(rule="FREQ=HOURLY"), "`repeat` is an RRULE"),
+        (EventDraft(start=datetime(2026, 12, 2, 9), zone=MADRID), "names its days"),
+        (EventDraft(start=date(2026, 12, 1)), "cannot become all-day"),
+        (EventDraft(rule="FREQ=HOURLY"), "`repeat` is an RRULE"),
     ],
 )
-async def test_a_change_that_contradicts_a_series_is_refused(draft: Draft, said: str) -> None:
+async def test_a_change_that_contradicts_a_series_is_refused(draft: EventDraft, said: str) -> None:
     reader = CalendarReader()
     rule = "FREQ=WEEKLY;BYDAY=TU"
-    file = await reader.made(Draft("Gym", datetime(2026, 12, 1, 9), zone=MADRID, rule=rule), "gym", "e1")
+    file = await reader.made(EventDraft("Gym", datetime(2026, 12, 1, 9), zone=MADRID, rule=rule), "gym", "e1")
     file = await reader.without(file, "2026-12-08T08:00:00+00:00", "e2")
     with pytest.raises(WriteRefused, match=said):
         await reader.changed(file, draft, "", "e3")
@@ -141,10 +141,10 @@ async def test_a_change_that_contradicts_a_series_is_refused(draft: Draft, said:
 
 async def test_an_event_with_attendees_is_not_changed() -> None:
     reader = CalendarReader()
-    file = await reader.made(Draft("Party", date(2026, 12, 1)), "p", "e1")
+    file = await reader.made(EventDraft("Party", date(2026, 12, 1)), "p", "e1")
     file = file.replace(b"SUMMARY", b"ATTENDEE:mailto:bob@example.org\r\nSUMMARY")
     for change in (
-        reader.changed(file, Draft(title="x"), "", "e2"),
+        reader.changed(file, EventDraft(title="x"), "", "e2"),
         reader.without(file, "2026-12-01", "e2"),
     ):
         with pytest.raises(WriteRefused, match="attendees"):

@@ -10,7 +10,7 @@ import trio
 
 from rumi.services.mail.client import Mailbox
 from rumi.services.mail.errors import MailError
-from rumi.services.mail.messages import MailQuery, Sent
+from rumi.services.mail.messages import MailQuery, SentMail
 from rumi.services.mail.writing import Attached, Draft, Outgoing, recipient_of, recipients_of, written
 from rumi.store.journal.mail_positions import MailPosition
 from tests.mail_servers import DOMAIN, PASSWORD, MailServers
@@ -119,7 +119,7 @@ async def test_a_mail_is_sent_stored_and_found_again(mail_servers: MailServers) 
 
     async def settle(answer: object) -> None:
         await trio.lowlevel.checkpoint()
-        assert isinstance(answer, Sent)
+        assert isinstance(answer, SentMail)
         steps.append("settled")
 
     answer = await box.send(sent, hand_over=hand_over, settle=settle)

@@ -8,7 +8,7 @@ from random import Random
 import trio
 
 from rumi.services.mail.errors import MailError
-from rumi.services.mail.messages import FoundMail, MailQuery, MailsFound, Sent
+from rumi.services.mail.messages import FoundMail, MailQuery, MailsFound, SentMail
 from rumi.services.mail.writing import Outgoing
 from rumi.store.journal.mail_positions import MailPosition
 from tests.simulation.ports import Life
@@ -132,8 +132,8 @@ class SimBox:
         mail: Outgoing,
         *,
         hand_over: Callable[[], Awaitable[None]],
-        settle: Callable[[Sent | MailError], Awaitable[None]] | None = None,
-    ) -> Sent:
+        settle: Callable[[SentMail | MailError], Awaitable[None]] | None = None,
+    ) -> SentMail:
         post, life = self._post, self._life
         await self._line("connection")
         if post.fails("refused for now", 0.05):
@@ -150,7 +150,7 @@ class SimBox:
             raise ended
         return ended
 
-    async def _end(self, mail: Outgoing) -> Sent | MailError:
+    async def _end(self, mail: Outgoing) -> SentMail | MailError:
         post, life = self._post, self._life
         if life.dead:
             await trio.sleep_forever()
@@ -162,7 +162,7 @@ class SimBox:
         await trio.sleep(post.random.choice((0.01, 0.3)))
         if life.dead:
             await trio.sleep_forever()
-        return unknown if post.fails("lost after the final dot", 0.05) else Sent("250 ok")
+        return unknown if post.fails("lost after the final dot", 0.05) else SentMail("250 ok")
 
     async def append(self, folder: str, raw: bytes, flags: Sequence[str] = ()) -> None:
         await self._line("copy")
