@@ -65,10 +65,21 @@ class Led:
         ]
         for message in messages[begin + 1 :]:
             for name, ordered in ORDER.findall(str(message.get("content") or "")):
-                arguments = ordered.replace('\\"', '"').replace("SECRET", SECRET)  # also where it is in JSON
-                if (name, json.loads(arguments)) not in made:
+                arguments = _json_in(ordered.replace("SECRET", SECRET))
+                if arguments and (name, json.loads(arguments)) not in made:
                     return Answer(calls=[(name, arguments)])
         return None
+
+
+def _json_in(text: str) -> str:
+    """Return the JSON that a text was meant to be, with whatever quotes; empty if there is none."""
+    for shown in (text, text.replace('\\"', '"'), re.sub("['“”‘’]", '"', text)):
+        try:
+            json.loads(shown)
+        except ValueError:
+            continue
+        return shown
+    return ""
 
 
 def then(*steps: Sequence[Call], answer: str | Callable[[Sequence[str]], str]) -> Says:
