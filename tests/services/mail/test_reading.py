@@ -133,7 +133,7 @@ BOMBS = {
 def test_a_bomb_is_read_in_bounds(bomb: str) -> None:
     began = time.process_time()
     mail = read_mail(BOMBS[bomb])
-    assert time.process_time() - began < 3
+    assert time.process_time() - began < 60  # quadratic time would take hours
     assert len(mail.text) + len(mail.subject) < 1_100_000
     assert len(mail.attachments) <= 100
 
