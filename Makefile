@@ -41,7 +41,7 @@ seeds: $(READY)
 
 # What `make test` leaves out: the planted faults, what takes longer than about three seconds, what needs the
 # processors for itself, and 200 histories of one process and of several workers, always the same ones, of
-# which `make test` plays the first 50 each.
+# which `make test` plays the first 25 each.
 histories: $(READY)
 	$(BIN)/pytest $(PARALLEL) -m "$(LONG)" \
 	    || $(BIN)/pytest -m "$(LONG)" --last-failed --last-failed-no-failures none

@@ -13,7 +13,7 @@ from tests.simulation.many import play_many
 from tests.simulation.play import play
 from tests.simulation.world import World
 
-SIMULATIONS = int(os.environ.get("SIMULATIONS", "50"))
+SIMULATIONS = int(os.environ.get("SIMULATIONS", "25"))
 FROM = int(os.environ.get("SIMULATION_FROM", "0"))
 WITHIN_S = 300.0 + SIMULATIONS
 """What is left at this time is not played, and that is a failure."""

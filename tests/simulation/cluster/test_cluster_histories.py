@@ -11,7 +11,7 @@ import pytest
 from tests.simulation.cluster.play import play_cluster, world_of
 from tests.simulation.many import play_many
 
-SIMULATIONS = int(os.environ.get("SIMULATIONS", "50"))
+SIMULATIONS = int(os.environ.get("SIMULATIONS", "25"))
 FROM = int(os.environ.get("SIMULATION_FROM", "0"))
 PART = 100
 """So many are one test, so that several processes share them."""

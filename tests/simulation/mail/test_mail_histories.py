@@ -12,7 +12,7 @@ from tests.simulation.mail.play import play_mail
 from tests.simulation.many import play_many
 from tests.simulation.world import World
 
-SIMULATIONS = -(-int(os.environ.get("SIMULATIONS", "50")) // 5)
+SIMULATIONS = -(-int(os.environ.get("SIMULATIONS", "25")) // 5)
 FROM = int(os.environ.get("SIMULATION_FROM", "0"))
 WITHIN_S = 300.0 + 3 * SIMULATIONS
 """What is left at this time is not played, and that is a failure."""
