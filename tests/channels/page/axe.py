@@ -13,9 +13,12 @@ RULES = {"type": "tag", "values": TAGS}
 COLOURS = {"type": "rule", "values": ("color-contrast", "link-in-text-block")}
 """The rules whose result depends on the colour scheme."""
 
-SETTLED = """() => Promise.all(document.getAnimations()
-    .filter((each) => each.effect.getComputedTiming().endTime !== Infinity)
-    .map((each) => each.finished.catch(() => {})))"""
+SETTLED = """() => Promise.race([
+    Promise.all(document.getAnimations()
+        .filter((each) => each.effect.getComputedTiming().endTime !== Infinity)
+        .map((each) => each.finished.catch(() => {}))),
+    new Promise((resolve) => setTimeout(resolve, 3000))])"""
+"""A window for which the browser draws no frames ends no animation, and `evaluate` has no limit of its own."""
 
 
 def violations(page: "Page", rules: Mapping[str, object] = RULES) -> list[tuple[str, str]]:
