@@ -18,7 +18,7 @@ SETTLED = """() => Promise.race([
         .filter((each) => each.effect.getComputedTiming().endTime !== Infinity)
         .map((each) => each.finished.catch(() => {}))),
     new Promise((resolve) => setTimeout(resolve, 3000))])"""
-"""A window for which the browser draws no frames ends no animation, and `evaluate` has no limit of its own."""
+"""Without frames to draw, no animation ends, and `evaluate` has no limit of its own."""
 
 
 def violations(page: "Page", rules: Mapping[str, object] = RULES) -> list[tuple[str, str]]:
