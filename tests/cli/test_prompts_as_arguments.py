@@ -10,7 +10,8 @@ from rumi.cli.group import LazyGroup, group
 def parsed(*words: str) -> list[str]:
     """The words as `rumi` understands them, the command first; or what it says about them."""
     assert isinstance(group, LazyGroup)
-    context = click.Context(group, info_name="rumi")
+    # The group keeps the help option of the first context that needs it.
+    context = click.Context(group, info_name="rumi", help_option_names=["-h", "--help"])
     try:
         group.parse_args(context, list(words))
         name, command, rest = group.resolve_command(context, [*context._protected_args, *context.args])

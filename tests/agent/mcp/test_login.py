@@ -17,8 +17,9 @@ from rumi.agent.mcp.oauth.logins import StoredLogins
 from rumi.agent.mcp.oauth.requests import LoginError, LoginRequests
 from rumi.agent.mcp.servers import try_once
 from rumi.errors import UsageError
+from rumi.platform import redact
 from rumi.platform.config.schema import McpSection
-from rumi.platform.redact import LEARNED, Redactor
+from rumi.platform.redact import Redactor
 from tests.agent.mcp.oauth_world import Tools, agreeing, logged_in, tools_with_login
 from tests.agent.mcp.test_remote import ordinary, served
 from tests.agent.mcp.world import house
@@ -172,9 +173,9 @@ async def test_everything_that_is_secret_is_hidden_everywhere(tmp_path: Path, to
     assert not any(secret in repr(login) for secret in text.split())
     stream = Redactor(()).stream()
     assert login.access not in "".join([stream.feed(text[:20]), stream.feed(text[20:]), stream.end()])
-    before = LEARNED.generation
+    before = redact.LEARNED.generation
     assert StoredLogins(tmp_path).of(tools.settings()) == login
-    assert LEARNED.generation == before  # reading it again costs redactors nothing
+    assert redact.LEARNED.generation == before  # reading it again costs redactors nothing
     later, _ = await logged_in(tools.settings(), tmp_path)
     assert earlier.known(f"{login.access} {later.access}") == "[hidden] [hidden]"
     said = "It is token-of-another-process, of 2026."
