@@ -40,7 +40,8 @@ const listeners = [];
 /** @type {Shown | undefined} */
 let growing;
 let earlier = false;
-let loading = false;
+/** @type {Promise<boolean> | null} */
+let loading = null;
 let laying = false;
 
 const log = () => byId("log");
@@ -74,6 +75,7 @@ export function clear() {
   entries.clear();
   acknowledged.clear();
   growing = undefined;
+  loading = null;
   list().replaceChildren();
   follow();
 }
@@ -222,14 +224,21 @@ function putPart(known, part) {
   known.parts.set(part.n, now);
 }
 
-/** Load what was said before; return whether there was any. */
-export async function loadEarlier() {
+/** Load what was said before; return whether there was any. Calls at the same time have the same answer. */
+export function loadEarlier() {
+  if (loading) return loading;
+  const mine = loadPage().finally(() => {
+    if (loading === mine) loading = null;
+  });
+  loading = mine;
+  return mine;
+}
+
+async function loadPage() {
   const first = all().find(({ head }) => head.number);
-  if (loading || !earlier || !first) return false;
-  loading = true;
+  if (!earlier || !first) return false;
   const chat = currentChat();
   const answer = await get("/chats/earlier", { chat, before: String(first.head.number) });
-  loading = false;
   if (!answer || chat !== currentChat()) return false;
   earlier = answer.earlier && answer.entries.length > 0;
   for (const entry of answer.entries) put(entry);
