@@ -12,6 +12,7 @@ from rumi.agent.permissions.parking import ParkedCalls
 from rumi.agent.tools.mail_send import MailSend
 from rumi.chats.context import ChatView
 from rumi.platform.config.schema import MailSection
+from rumi.platform.texts.questions import question
 from rumi.services.mail.client import Mailbox
 from rumi.services.mail.errors import MailError
 from rumi.store.journal.records import Parked
@@ -38,6 +39,17 @@ def gate(parking: ParkedCalls) -> Gate:
         parking=parking,
         deadline=trio.CancelScope(),
     )
+
+
+@pytest.mark.parametrize("to", ["сосо@example.test", "bob@аррӏе.test", "b\u043eb@example.test"])
+def test_a_question_says_that_an_address_has_other_letters(tmp_path: Path, to: str) -> None:
+    asked = mail_send(tmp_path).question({**MAIL, "to": [to], "attachments": []}, ())
+    assert asked is not None
+    text = question("en", asked.action, asked.details).text
+    assert "other than plain letters" in text or "look like those of other names" in text
+    plain = mail_send(tmp_path).question({**MAIL, "attachments": []}, ())
+    assert plain is not None
+    assert "letters" not in question("en", plain.action, plain.details).text
 
 
 async def stored(calls: Sequence[Parked]) -> None:
