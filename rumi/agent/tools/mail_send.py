@@ -85,12 +85,17 @@ class _Writes(Tool):
         raise NotImplementedError
 
     def _reach(self, asked: AskedMail) -> Reach | None:
-        """Return the exact recipients. A standing approval covers them with any text, but no attachments."""
+        """Return the exact recipients. A standing approval covers them without attachments.
+
+        It covers texts that lead nowhere: mails of strangers could bring the addresses and accounts in them.
+        """
         everyone = (("to", asked.to), ("cc", asked.cc), ("bcc", asked.bcc))
         to = tuple((name, one.address) for name, people in everyone for one in people)
         if asked.attachments or not to:
             return None
-        return Reach(self.spec.name, to=(*to, ("from", self._access.section.address)))
+        names = (one.name for _, people in everyone for one in people if one.name)
+        texts = (asked.subject, asked.text, *names)
+        return Reach(self.spec.name, to=(*to, ("from", self._access.section.address)), texts=texts)
 
     def _size(self, path: str) -> str:
         """Return the size of a file of the workspace as people read it, or why there is none.
