@@ -145,11 +145,16 @@ class CalendarWrite(Tool):
             change = self._change(asked)
             outcome = await self._changes.make(change, arguments)
         except Unsettled as error:
-            return ToolResult(False, str(error.text), may_change=True)
+            return ToolResult(False, str(error.text), tainted=True, may_change=True)
         except RumiError as error:
             self._pinned.pop(str(arguments.get("id")), None)
+            # Titles of events and names of calendars, which others may have given, can be in it.
             return ToolResult(
-                False, f"not written: {error.for_model}", advice=error.for_people, may_change=True
+                False,
+                f"not written: {error.for_model}",
+                tainted=True,
+                advice=error.for_people,
+                may_change=True,
             )
         if asked.event is not None:
             id = str(arguments.get("id"))
