@@ -211,6 +211,8 @@ async def test_keys_come_from_the_dns(monkeypatch: pytest.MonkeyPatch) -> None:
         lookup = DnsKeys(server)
         assert await lookup("s1._domainkey.example.test") == record
         assert await lookup("s2._domainkey.example.test") is None
+        for impossible in ("a" * 64, ".".join(["a" * 60] * 4), "a..b"):
+            assert await lookup(f"{impossible}._domainkey.example.test") is None
         monkeypatch.setattr("rumi.channels.mail.keys.LOOKUP_S", 0.05)
         with pytest.raises(KeyUnknown):
             await lookup("s1._domainkey.silent.test")
