@@ -110,7 +110,8 @@ class Question:
     because the message names the action. Calls of tools with `Claims` are judged by their arguments instead.
 
     `reach` is set for calls that a person may approve for all runs of a schedule. It is None if the effect
-    lasts, destroys something or costs money. `what` describes the action if its kind alone does not.
+    lasts, destroys something or costs money. `what` describes the action if its kind alone does not. `state`
+    is a digest of what the call uses besides its arguments, such as files: a yes holds for this state only.
     """
 
     action: ActionKind
@@ -119,6 +120,7 @@ class Question:
     asked: Callable[[str], bool] | None = field(default=None, compare=False)
     reach: Reach | None = field(default=None, compare=False)
     what: Text | None = None
+    state: str = ""
 
 
 class Tool(Protocol):

@@ -35,8 +35,8 @@ function must be able to receive the answer from its first `await` on.
 class Parking(Protocol):
     """Storage of calls that wait for approval while no person is present; the turn continues without them.
 
-    A call is identified by its tool's name and its arguments as JSON with sorted keys, so that equal calls
-    have the same text.
+    A call is identified by its tool's name, its arguments as JSON with sorted keys, and the `state` of its
+    question, so that equal calls have the same text.
     """
 
     async def allowed(self, call: str, question: Question) -> bool:
@@ -161,6 +161,7 @@ class Gate:
             return None
         # Checked before the limit of questions: an earlier approval of this call holds all the same.
         call = f"{tool.spec.name} {json.dumps(arguments, ensure_ascii=False, sort_keys=True)}"
+        call = f"{call} ({question.state})" if question.state else call
         if self._parking is not None and await self._parking.allowed(call, question):
             return None
         if self._nos_left <= 0:

@@ -79,6 +79,7 @@ class _Acts(Tool):
         """Return the question about a call, with what a person sees on the page; None for plain links."""
         step = self._read(arguments)
         question = None if step is None else self._question(step)
+        self._asked.discard(_key(arguments))  # an earlier question may have got a no
         if question is not None:
             self._asked.add(_key(arguments))
         return question
@@ -122,10 +123,10 @@ class _Acts(Tool):
         texts = [(element, filling) for element, filling in filled if not filling.password]
         if not texts:
             return None  # a password is typed only where its owner has allowed it, and submitting it asks
-        host = texts[0][0].effect.host
+        host = _hosts(*(element.effect for element, _ in texts))
         values = [Value(element.effect.name, filling.text, content=True) for element, filling in texts]
         details: dict[str, Detail] = {"host": host, "page": self._url(), "fields": values}
-        consent = (host, *(filling.text for _, filling in texts))
+        consent = (*host.split(", "), *(filling.text for _, filling in texts))
         return Question("fill_in", details, consent, what=page_action("fill_in", "", host, len(values)))
 
     def _about_press(
@@ -139,13 +140,14 @@ class _Acts(Tool):
         submits = effect.kind == "submit" or step.press == ENTER
         action: ActionKind = "submit" if submits else "press"
         control = "Enter" if step.press == ENTER else effect.name
-        details: dict[str, Detail] = {"host": effect.host, "control": control, "page": self._url()}
+        host = _hosts(effect, *(element.effect for element, _ in filled))
+        details: dict[str, Detail] = {"host": host, "control": control, "page": self._url()}
         if effect.sends_to:
             details["sends_to"] = f"{effect.sends_to} ({effect.method})"
         if step.accept:
             details["accept"] = step.accept
         details["fields"] = [*fields.values()]
-        return Question(action, details, what=page_action(action, control, effect.host, len(fields)))
+        return Question(action, details, what=page_action(action, control, host, len(fields)))
 
     def _all_fields(self) -> list[FieldValue]:
         snapshot = self._page.seen()
@@ -202,6 +204,11 @@ def _filling(field: object) -> Filling | None:
     if password:
         return Filling(bare(ref), password=password)
     return Filling(bare(ref), text) if isinstance(text, str) and len(text) <= MOST_TEXT_CHARS else None
+
+
+def _hosts(*effects: Effect) -> str:
+    """Return the hosts of elements: frames of a page may be of other hosts."""
+    return ", ".join(dict.fromkeys(effect.host for effect in effects))
 
 
 def _given(filling: Filling) -> str:

@@ -60,8 +60,9 @@ class BrowserOpen(Tool):
             return None
         known = {url.partition("#")[0] for url in known_urls}
         if target.href in known_urls or target.href in known:
+            self._asked.discard(target.href)  # an earlier question about it may have got a no
             return None
-        self._asked.add(target.origin)
+        self._asked.add(target.href)
         # The front page of a host carries nothing: naming the host is asking for it.
         consent = (target.host,) if target.path_and_query == "/" else ()
         return Question("browse", {"url": target.href, "host": target.host}, consent)
@@ -74,8 +75,8 @@ class BrowserOpen(Tool):
         if url.strip() == BACK:
             return await self._page.result(GoBack())
         target = _target(arguments)
-        if target is not None and target.origin in self._asked:
-            self._asked.discard(target.origin)
+        if target is not None and target.href in self._asked:
+            self._asked.discard(target.href)
             if target.path_and_query != "/":
                 self._approved.add(target.origin)
         return await self._page.result(OpenPage(url))

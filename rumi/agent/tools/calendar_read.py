@@ -123,7 +123,7 @@ class CalendarRead(Tool):
         more = len(rows) - len(lines) + sum(one.reading.more for one in found)
         said += [f"{more} more are not shown: ask for less time, or search"] if more else []
         odd = _odd(found)
-        tainted = bool(rows or odd or several)
+        tainted = bool(rows or odd or several or failed)
         if lines or odd:
             said.append(untrusted_block("calendar", "\n".join([*lines, *odd])[:MOST_CHARS]))
         ok = len(failed) < len(found)
@@ -177,7 +177,8 @@ class CalendarFree(Tool):
 
 
 def _failed(error: RumiError) -> ToolResult:
-    return ToolResult(False, str(error.for_model), advice=error.for_people, may_change=True)
+    # Names of calendars, which others may have given, can be in it.
+    return ToolResult(False, str(error.for_model), tainted=True, advice=error.for_people, may_change=True)
 
 
 def _matches(shown: Shown, search: object) -> bool:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from hashlib import sha256
 from typing import Final
 
 import trio
@@ -130,7 +131,11 @@ class CalendarWrite(Tool):
             details |= {name: "-" for name in texts if arguments.get(name) == "" and asked.event is not None}
         consent = tuple(filter(None, (asked.draft.title, asked.draft.place, asked.draft.notes)))
         alone = asked.action != "add" or asked.draft.rule
-        return Question(_ACTIONS[asked.action], details, () if alone else consent, _asks_for_event)
+        # A yes that comes after the turn holds for the event as the question has shown it.
+        state = "" if asked.event is None else f"event {sha256(asked.event.etag.encode()).hexdigest()[:16]}"
+        return Question(
+            _ACTIONS[asked.action], details, () if alone else consent, _asks_for_event, state=state
+        )
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         """Write the event. On cancellation, a request that was sent may have been carried out."""
@@ -140,11 +145,16 @@ class CalendarWrite(Tool):
             change = self._change(asked)
             outcome = await self._changes.make(change, arguments)
         except Unsettled as error:
-            return ToolResult(False, str(error.text), may_change=True)
+            return ToolResult(False, str(error.text), tainted=True, may_change=True)
         except RumiError as error:
             self._pinned.pop(str(arguments.get("id")), None)
+            # Titles of events and names of calendars, which others may have given, can be in it.
             return ToolResult(
-                False, f"not written: {error.for_model}", advice=error.for_people, may_change=True
+                False,
+                f"not written: {error.for_model}",
+                tainted=True,
+                advice=error.for_people,
+                may_change=True,
             )
         if asked.event is not None:
             id = str(arguments.get("id"))

@@ -78,7 +78,8 @@ def told_recipient(one: Recipient) -> str:
     """Return a recipient as the question shows it: the real address first, and what is odd about it."""
     from rumi.services.mail.senders import unusual_domain
 
-    odd = unusual_domain(one.address.rpartition("@")[2])
+    local, _, domain = one.address.rpartition("@")
+    odd = unusual_domain(domain) or ("" if local.isascii() else f"{local} has other than plain letters")
     parts = (one.address, f"“{one.name}”" if one.name else "", f"({odd})" if odd else "")
     return " ".join(filter(None, parts))
 

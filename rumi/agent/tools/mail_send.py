@@ -6,6 +6,7 @@ import mimetypes
 import os
 from collections.abc import Collection, Mapping
 from functools import partial
+from hashlib import file_digest, sha256
 from typing import TYPE_CHECKING, Final
 
 from rumi.agent.tool import Question, Reach, Tool, ToolResult
@@ -55,7 +56,7 @@ class _Writes(Tool):
 
     def __init__(self, access: MailAccess) -> None:
         self._access = access
-        self._shown: dict[str, tuple[int, int]] = {}  # size and time of files that a question has shown
+        self._shown: dict[str, str] = {}  # digests of the files that a question has shown
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         """Return a question with the whole mail, its recipients first, each complete."""
@@ -72,34 +73,48 @@ class _Writes(Tool):
             details["reply_to"] = asked.reply_to
         details["subject"] = asked.subject
         details["mail_text"] = asked.text
+        state = ""
         if asked.attachments:
-            files = ((path, self._size(path)) for path in asked.attachments)
+            files = [(path, self._size(path)) for path in asked.attachments]
             details["attachments"] = tuple(Value(path, size) for path, size in files)
-        return Question(self.action, details, self._consent(asked), reach=self._reach(asked))
+            digests = "".join(self._shown[path] for path in asked.attachments)
+            state = f"attachments {sha256(digests.encode()).hexdigest()[:16]}"
+        return Question(self.action, details, self._consent(asked), reach=self._reach(asked), state=state)
 
     def _consent(self, asked: AskedMail) -> tuple[str, ...]:
         raise NotImplementedError
 
     def _reach(self, asked: AskedMail) -> Reach | None:
-        """Return the exact recipients. A standing approval covers them with any text, but no attachments."""
+        """Return the exact recipients. A standing approval covers them without attachments.
+
+        It covers texts that lead nowhere: mails of strangers could bring the addresses and accounts in them.
+        """
         everyone = (("to", asked.to), ("cc", asked.cc), ("bcc", asked.bcc))
         to = tuple((name, one.address) for name, people in everyone for one in people)
         if asked.attachments or not to:
             return None
-        return Reach(self.spec.name, to=(*to, ("from", self._access.section.address)))
+        names = (one.name for _, people in everyone for one in people if one.name)
+        texts = (asked.subject, asked.text, *names)
+        return Reach(self.spec.name, to=(*to, ("from", self._access.section.address)), texts=texts)
 
     def _size(self, path: str) -> str:
-        """Return the size of a file of the workspace as people read it, or why there is none."""
+        """Return the size of a file of the workspace as people read it, or why there is none.
+
+        The digest of its content is kept. Blocks for the time of a file that a mail can have.
+        """
         from rumi.platform.openat import opened
         from rumi.sandbox.workspace import WorkspaceError, open_beneath
 
+        self._shown[path] = "-"
         relative = path_in_workspace(path)
         try:
             with opened(open_beneath(self._access.workspace(), relative or path)) as file:
                 found = os.fstat(file)
+                if found.st_size <= self._access.section.max_bytes:
+                    with open(file, "rb", closefd=False) as content:
+                        self._shown[path] = file_digest(content, "sha256").hexdigest()
         except (WorkspaceError, OSError):
             return "-"
-        self._shown[path] = (found.st_size, found.st_mtime_ns)
         return short_size(found.st_size)
 
     async def _draft(self, asked: AskedMail) -> Draft:
@@ -139,13 +154,12 @@ class _Writes(Tool):
         relative = path_in_workspace(path)
         if relative is None:
             raise MailError("invalid", "{path} is not in /workspace.", path=one_line(path, 200))
-        shown = self._shown.get(path)
-        self._size(path)
-        if shown is not None and shown != self._shown[path]:
-            raise MailError("invalid", "{path} has changed since the user saw it.", path=one_line(path, 200))
         data = await self._access.offload(
             lambda: read_to_send(self._access.workspace(), relative, max(0, most))
         )
+        shown = self._shown.get(path)
+        if shown is not None and shown != sha256(data).hexdigest():
+            raise MailError("invalid", "{path} has changed since the user saw it.", path=one_line(path, 200))
         kind = mimetypes.guess_type(relative)[0] or "application/octet-stream"
         return Attached(relative.rpartition("/")[2], kind, data)
 

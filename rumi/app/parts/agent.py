@@ -86,7 +86,7 @@ def add_agent(
         Threads(),
     )
     services = add_services(inputs, store, models.people, from_web)
-    browser = add_browser(inputs, viewer)
+    browser = add_browser(inputs, viewer, services.belongs_to)
 
     async def prepare(chat: str) -> Path:
         """Create a chat's folder, which otherwise its first command creates."""

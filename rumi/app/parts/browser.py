@@ -1,6 +1,6 @@
 """The browser part: the browsers of all owners, and their tools for chats. Off until it is configured."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -55,8 +55,13 @@ class BrowserPart:
         return int(await Threads()(partial(delete, profile_of(self.inputs.home.root, owner))))
 
 
-def add_browser(inputs: TreeInputs, viewer: Viewer) -> BrowserPart:
-    """Add the browsers' supervisor to the actor tree, if they are enabled and a browser is installed."""
+def add_browser(
+    inputs: TreeInputs, viewer: Viewer, belongs: Callable[[str, Sequence[str]], bool]
+) -> BrowserPart:
+    """Add the browsers' supervisor to the actor tree, if they are enabled and a browser is installed.
+
+    `belongs` says whether what belongs to people may be used by an owner.
+    """
     if not inputs.loaded.settings.browser.enabled:
         return BrowserPart(None, inputs, viewer)
     from rumi.web.browser.browsers import Browsers
@@ -67,7 +72,7 @@ def add_browser(inputs: TreeInputs, viewer: Viewer) -> BrowserPart:
         find_browser(inputs.loaded.settings.browser.program)
     except BrowserError:
         return BrowserPart(None, inputs, viewer)  # `rumi doctor` says what to install
-    browsers = Browsers(inputs.root, inputs.home.root, browser_settings_of(inputs.loaded))
+    browsers = Browsers(inputs.root, inputs.home.root, browser_settings_of(inputs.loaded), belongs)
     return BrowserPart(browsers, inputs, viewer)
 
 
@@ -94,7 +99,10 @@ def _passwords(loaded: Loaded) -> "Mapping[str, Password]":
     secrets = loaded.secrets
     return {
         name: Password(
-            section.host, plain(secrets.keys.get(password_key(name))), secrets.faults.get(password_key(name))
+            section.host,
+            plain(secrets.keys.get(password_key(name))),
+            secrets.faults.get(password_key(name)),
+            section.people,
         )
         for name, section in loaded.settings.browser.passwords.items()
     }

@@ -157,7 +157,7 @@ class MailIntake:
             self._figures.counts["strangers"] += 1
             return True
         arrived = found.arrived or self._now()
-        mail = Mail(raw, headers, author, arrived)
+        mail = Mail(raw, headers, author, arrived, self._senders.own)
         try:
             proof = await proof_of(mail, self._keys, self._offload, self._now(), self._senders.signed_by)
         except RumiError as error:

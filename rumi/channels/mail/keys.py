@@ -34,9 +34,15 @@ class DnsKeys:
             KeyUnknown: There was no answer.
         """
         from dns.asyncresolver import Resolver
-        from dns.exception import DNSException
+        from dns.exception import DNSException, FormError
+        from dns.exception import SyntaxError as NoName
+        from dns.name import from_text
         from dns.resolver import NXDOMAIN, NoAnswer
 
+        try:
+            asked = from_text(f"{name}.")
+        except (NoName, FormError):  # a stranger chose a name that cannot exist: waiting does not help
+            return None
         try:
             if self._resolver is None:
                 self._resolver = Resolver(configure=self._servers is None)
@@ -44,7 +50,7 @@ class DnsKeys:
                     self._resolver.nameservers = [self._servers[0]]
                     self._resolver.port = self._servers[1]
             with trio.fail_after(LOOKUP_S):
-                answer = await self._resolver.resolve(f"{name}.", "TXT", lifetime=LOOKUP_S, search=False)
+                answer = await self._resolver.resolve(asked, "TXT", lifetime=LOOKUP_S, search=False)
         except (NXDOMAIN, NoAnswer):
             return None
         except (DNSException, trio.TooSlowError, OSError) as error:

@@ -1,8 +1,8 @@
 """Proof of a mail's sender: a DKIM signature (RFC 6376) of the domain of its From address.
 
 Only what is signed counts. So a signature must cover the whole text and the headers that a person reads, and
-it must be new: whoever holds a mail can send it again, also to others. What a signature does not prove is in
-docs/decisions/0147-mail-as-a-channel.md.
+it must be new, and of a mail to this mailbox: whoever has got a mail can send it again, also to others. What
+a signature does not prove is in docs/decisions/0147-mail-as-a-channel.md.
 """
 
 import hashlib
@@ -10,10 +10,10 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
+from email.utils import getaddresses, parsedate_to_datetime
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from rumi.channels.mail.senders import Headers, repeated_header
+from rumi.channels.mail.senders import ONCE, Headers, repeated_header
 from rumi.platform.threads import Offload
 
 if TYPE_CHECKING:
@@ -36,14 +36,24 @@ _NAME: Final = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]{0,250}[a-z0-9_])?")
 _MUST_COVER: Final = ("from", "subject", "date")
 
 Flaw: TypeAlias = Literal[
-    "repeated", "unsigned", "unaligned", "partial", "uncovered", "old", "no_key", "invalid", "unreadable"
+    "repeated",
+    "unsigned",
+    "unaligned",
+    "partial",
+    "uncovered",
+    "elsewhere",
+    "old",
+    "no_key",
+    "invalid",
+    "unreadable",
 ]
 """Why a mail proves nothing.
 
 `repeated`: a header is there twice. `unsigned`: there is no signature. `unaligned`: none is of the sender's
 domain. `partial`: it covers a part of the text (`l=`). `uncovered`: a header that is read is not signed.
-`old`: it is too old, has expired, or has no time. `no_key`: the domain publishes no such key. `invalid`: it
-does not fit the mail. `unreadable`: the mail cannot be parsed.
+`elsewhere`: no signed To or Cc has the mailbox's address. `old`: it is too old, has expired, or has no time.
+`no_key`: the domain publishes no such key. `invalid`: it does not fit the mail. `unreadable`: the mail cannot
+be parsed.
 """
 
 Keys: TypeAlias = Callable[[str], Awaitable[bytes | None]]
@@ -60,12 +70,16 @@ class MailProof:
 
 @dataclass(frozen=True, slots=True)
 class Mail:
-    """A mail as its bytes are signed. `arrived` is the time of its arrival, in seconds since 1970."""
+    """A mail as its bytes are signed. `arrived` is the time of its arrival, in seconds since 1970.
+
+    `own` is the address of the mailbox that it has come to.
+    """
 
     raw: bytes
     headers: Headers
     author: str
     arrived: float
+    own: str
 
 
 async def proof_of(
@@ -90,7 +104,7 @@ async def proof_of(
     if not ours:
         return MailProof("unaligned")
     ours = ours[:MOST_SIGNATURES]
-    marks = tuple(dict.fromkeys(_mark(tags) for _, tags in ours))
+    marks = tuple(dict.fromkeys(_mark(tags, mail.headers) for _, tags in ours))
     flaw: Flaw | None = None
     for index, tags in ours:
         flaw = _flaw_of(tags, mail, now) or await _verified(mail.raw, index, tags, keys, offload)
@@ -142,9 +156,27 @@ def _is_aligned(signing: str, domain: str, signed_by: Sequence[str]) -> bool:
     return signing == domain or (signing in signed_by and domain.endswith(f".{signing}"))
 
 
-def _mark(tags: dict[str, str]) -> str:
-    signature = re.sub(r"[\s=]+", "", tags.get("b", ""))
-    return f"dkim:{hashlib.sha256(signature.encode('utf-8', 'replace')).hexdigest()[:40]}"
+def _mark(tags: dict[str, str], headers: Headers) -> str:
+    """Return a digest of what is signed: others can write the same signature (`b=`) in many ways."""
+    covered = _covered(tags)
+    signed = [
+        *sorted(f"{name}={''.join(value.split())}" for name, value in tags.items() if name != "b"),
+        *sorted(f"{name}:{' '.join(value.split())}" for name, value in headers if name in covered & {*ONCE}),
+    ]
+    text = "\n".join(signed)
+    return f"dkim:{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:40]}"
+
+
+def _covered(tags: dict[str, str]) -> set[str]:
+    """Return the names of the headers that a signature covers."""
+    return {name.strip().lower() for name in tags.get("h", "").split(":")}
+
+
+def _is_addressed(mail: Mail, covered: set[str]) -> bool:
+    """Return True if a signed To or Cc has the mailbox's address, also with a part behind a plus."""
+    values = [value for name, value in mail.headers if name in covered & {"to", "cc"}]
+    found = {address.lower() for _, address in getaddresses(values)}
+    return mail.own.lower() in found | {re.sub(r"\+[^@]*@", "@", address) for address in found}
 
 
 def _flaw_of(tags: dict[str, str], mail: Mail, now: float) -> Flaw | None:
@@ -153,10 +185,12 @@ def _flaw_of(tags: dict[str, str], mail: Mail, now: float) -> Flaw | None:
         return "partial"
     if tags.get("a", "").lower() not in ("rsa-sha256", "ed25519-sha256"):
         return "invalid"
-    covered = {name.strip().lower() for name in tags.get("h", "").split(":")}
+    covered = _covered(tags)
     there = {name for name, _ in mail.headers}
     if any(name not in covered for name in _MUST_COVER if name in there or name == "from"):
         return "uncovered"
+    if not _is_addressed(mail, covered):
+        return "elsewhere"
     signed_at = _number(tags.get("t", "")) or _date(mail.headers)
     expires = _number(tags.get("x", ""))
     if signed_at is None or signed_at > mail.arrived + SLOP_S or mail.arrived > now + SLOP_S:

@@ -29,6 +29,8 @@ _NEXT_HEADER: Final = re.compile(
     r"|asunto|data|assunto|inviato|oggetto)\*{0,2}:\*{0,2} ?.{0,300}",
     re.IGNORECASE,
 )
+_LABEL: Final = re.compile(r"\*{0,2}[^\W\d_][^\n:*]{0,24}\*{0,2}:\*{0,2} ?.{0,300}")
+_RULE: Final = re.compile(r"-{3,}")
 _PHONE: Final = re.compile(
     r"(?:sent from my \w.{0,40}|enviado desde mi \w.{0,40}|enviado do meu \w.{0,40}"
     r"|von meinem .{1,40} gesendet|get outlook for .{1,20})",
@@ -61,8 +63,10 @@ def words_of(text: str) -> OwnWords:
         if line.rstrip("\r") == "-- " or line == "--":
             rest += [one for one in lines[at + 1 :] if _QUOTED.match(one)]
             break
-        if _HANDED_ON.fullmatch(short) or _begins_headers(lines, at):
+        if _HANDED_ON.fullmatch(short) or _begins_headers(lines, at) or _begins_bare_quotation(lines, at):
             rest += lines[at:]
+            while own and (not own[-1].strip() or _RULE.fullmatch(own[-1].strip())):
+                own.pop()
             break
         if _QUOTED.match(line):
             rest.append(line)
@@ -93,14 +97,38 @@ def _attribution(lines: Sequence[str], at: int) -> int:
     for count in (1, 2, 3):
         found = " ".join(line.strip() for line in lines[at : at + count])
         if len(found) <= _MOST_LINE and _WROTE.fullmatch(found):
-            below = (line for line in lines[at + count : at + count + 3] if line.strip())
-            return count if _QUOTED.match(next(below, ">")) else 0
+            return count if _is_quoted(lines, at + count) else 0
     return 0
 
 
+def _begins_bare_quotation(lines: Sequence[str], at: int) -> bool:
+    """Return True if a line with an address says who wrote what follows, and that has no marks.
+
+    Some programs mark quotations by their form only.
+    """
+    for count in (1, 2, 3):
+        found = " ".join(line.strip() for line in lines[at : at + count])
+        if "@" in found and len(found) <= _MOST_LINE and _WROTE.fullmatch(found):
+            return not _is_quoted(lines, at + count)
+    return False
+
+
+def _is_quoted(lines: Sequence[str], at: int) -> bool:
+    """Return True if the next lines are marked as a quotation, or if there are none."""
+    below = (line for line in lines[at : at + 3] if line.strip())
+    return _QUOTED.match(next(below, ">")) is not None
+
+
 def _begins_headers(lines: Sequence[str], at: int) -> bool:
-    """Return True if a block of headers begins here, with which Outlook begins an answered mail."""
-    if not _HEADER.fullmatch(lines[at][:_MOST_LINE].strip()):
-        return False
+    """Return True if a block of headers begins here, with which Outlook begins an answered mail.
+
+    In other languages than the known ones, four lines with labels count below a rule or with an address.
+    """
+    first = lines[at][:_MOST_LINE].strip()
     below = [line[:_MOST_LINE].strip() for line in lines[at + 1 : at + 4]]
-    return sum(_NEXT_HEADER.fullmatch(line) is not None for line in below) >= 2
+    if _HEADER.fullmatch(first) and sum(_NEXT_HEADER.fullmatch(line) is not None for line in below) >= 2:
+        return True
+    if len(below) < 3 or not all(map(_LABEL.fullmatch, (first, *below))):
+        return False
+    above = next((line.strip() for line in reversed(lines[max(0, at - 3) : at]) if line.strip()), "")
+    return "@" in first or _RULE.fullmatch(above) is not None

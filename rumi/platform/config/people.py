@@ -49,7 +49,7 @@ def check_people(settings: Settings) -> None:
 
 
 def check_services(settings: Settings) -> None:
-    """Check that calendars and mailboxes belong to people that exist, and that nobody has two mailboxes.
+    """Check that calendars, mailboxes and passwords belong to people that exist, one mailbox to each.
 
     Raises:
         ConfigError: A section is not valid; the error names the section.
@@ -57,6 +57,7 @@ def check_services(settings: Settings) -> None:
     sections: dict[str, tuple[str, ...]] = {
         **{f"calendars.{name}": calendar.people for name, calendar in settings.calendars.items()},
         **{f"mail.{name}": mailbox.people for name, mailbox in settings.mail.items()},
+        **{f"browser.passwords.{name}": one.people for name, one in settings.browser.passwords.items()},
     }
     for section, people in sections.items():
         for person in people:

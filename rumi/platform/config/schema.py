@@ -697,11 +697,13 @@ class BrowserPasswordSection(Section):
     """`[browser.passwords.NAME]`: a password that is typed only into password fields of exactly one host.
 
     `host` is a name, with `:PORT` if that is not the usual one. `value` is a reference: `$VAR`, `${VAR}`, the
-    name of a set variable, or `!command`.
+    name of a set variable, or `!command`. It is typed only in browsers of the `people`, of which `local` is
+    the owner of the home, as is an empty list; never in that of a group.
     """
 
     host: Annotated[str, _checked(_check_site)]
     value: KeyReference
+    people: tuple[Annotated[str, _checked(_check_server_name)], ...] = ()
 
 
 class BrowserSection(Section):

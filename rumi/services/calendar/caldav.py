@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 from urllib.parse import quote, urljoin, urlsplit
 
+from rumi.platform.untrusted_text import one_line
 from rumi.services.calendar import dav
 from rumi.services.calendar.errors import CalendarError, EventChanged
 from rumi.services.calendar.events import TimeWindow
@@ -70,7 +71,7 @@ class CalDav:
             found = await self._found()
             chosen = tuple(each for each in found.collections if not self.only or _is_named(each, self.only))
             if not chosen:
-                names = ", ".join(each.name for each in found.collections)
+                names = ", ".join(one_line(each.name, 80) for each in found.collections[:MOST_COLLECTIONS])
                 raise CalendarError(
                     "{host} has no calendar of the name {name}.",
                     "It has: {names}",

@@ -75,6 +75,15 @@ def check(step: Act, snapshot: PageSnapshot, settings: BrowserSettings) -> None:
             raise PageError("Enter is pressed in the last field that was filled in.", "Fill in a field.")
     elif step.press:
         element_of(snapshot, step.press)
+    if not step.approved and not _needs_no_yes(step, snapshot):
+        raise PageError("The page has changed, so the user was not asked about this.", "Read the page again.")
+
+
+def _needs_no_yes(step: Act, snapshot: PageSnapshot) -> bool:
+    """Return True for a step that nobody is asked about: a link, what unfolds, or passwords by name."""
+    if not step.press:
+        return all(filling.password for filling in step.fillings)
+    return not step.fillings and element_of(snapshot, step.press).effect.kind in ("link", "expander")
 
 
 def element_of(snapshot: PageSnapshot, ref: str) -> Element:

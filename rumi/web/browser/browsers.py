@@ -1,5 +1,7 @@
 """The browsers of all owners: started at first use, ended when they are idle, each with its own profile."""
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -28,17 +30,28 @@ MOST_BROWSERS: Final = 4
 class Browsers:
     """One browser for each owner. They crash alone, and their supervisor starts none again by itself."""
 
-    def __init__(self, root: Supervisor, home: Path, settings: BrowserSettings) -> None:
-        """Add the browsers' supervisor to the actor tree."""
+    def __init__(
+        self,
+        root: Supervisor,
+        home: Path,
+        settings: BrowserSettings,
+        belongs: Callable[[str, Sequence[str]], bool],
+    ) -> None:
+        """Add the browsers' supervisor to the actor tree.
+
+        `belongs` says whether a password of these people may be typed in the browser of an owner.
+        """
         self.settings = settings
         self._home = home
+        self._belongs = belongs
         self._offload = Threads()
         self._known: dict[str, KnownBrowser] = {}
 
         def spec_for(owner: str) -> ChildSpec[BrowserMessage]:
+            own, profile = self.settings_of(owner), profiles.profile_of(home, owner)
             return ChildSpec(
                 owner,
-                lambda: Browser(self._of(owner), settings, profiles.profile_of(home, owner), self._offload),
+                lambda: Browser(self._of(owner), own, profile, self._offload),
                 restart="temporary",
                 shutdown=SHUTDOWN_S,
                 idle_s=settings.idle_s,
@@ -48,6 +61,13 @@ class Browsers:
             profiles.FOLDER, spec_for, max_children=MOST_BROWSERS
         )
         root.add_supervisor(self._supervisor)
+
+    def settings_of(self, owner: str) -> BrowserSettings:
+        """Return the settings of an owner's browser, with the passwords that may be typed in it."""
+        passwords = {
+            name: one for name, one in self.settings.passwords.items() if self._belongs(owner, one.people)
+        }
+        return replace(self.settings, passwords=passwords)
 
     async def do(self, owner: str, chat: str, step: Step) -> StepResult:
         """Do a step on the page of a chat. On cancellation, nothing of the step keeps running.

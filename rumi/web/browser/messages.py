@@ -30,11 +30,15 @@ class PageError(BrowserError):
 
 @dataclass(frozen=True, slots=True)
 class Password:
-    """A password that the program types on one host. `fault` is an error if its value could not be read."""
+    """A password that the program types on one host. `fault` is an error if its value could not be read.
+
+    It is typed for `people` only, by their names in the configuration; empty is the owner of the home.
+    """
 
     host: str
     value: str = field(repr=False, default="")
     fault: RumiError | None = None
+    people: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,7 @@ def letter(
     text: str = "What is on today?",
     *,
     sender: str = ANA,
+    to: str = RUMI,
     subject: str = "Today",
     answers: str = "",
     references: Sequence[str] = (),
@@ -57,7 +58,7 @@ def letter(
     """Write a mail of a person."""
     mail = EmailMessage(policy=policy.SMTP)
     mail["From"] = f"Ana <{sender}>"
-    mail["To"] = RUMI
+    mail["To"] = to
     mail["Subject"] = subject
     mail["Date"] = formatdate(time.time() if at is None else at)
     mail["Message-ID"] = id or f"<{next(_numbers)}.{time.time_ns()}@{DOMAIN}>"

@@ -176,7 +176,7 @@ async def test_a_mail_that_is_sent_again_is_not_done_twice(tmp_path: Path, serve
         rumi.put(raw)
         other = raw.replace(_parsed(raw)["Message-ID"].encode(), b"<another@example.test>")
         rumi.put(other)  # its signature is invalid: it covers the id
-        unbound = signed(letter("run pwd", subject=""), cover=(b"from", b"subject", b"date"))
+        unbound = signed(letter("run pwd", subject=""), cover=(b"from", b"to", b"subject", b"date"))
         rumi.put(unbound)
         await rumi.answers(2)
         rumi.put(unbound.replace(_parsed(unbound)["Message-ID"].encode(), b"<another@example.test>"))

@@ -1,5 +1,6 @@
 """What proves the sender of a mail, with real signatures and a real DNS server."""
 
+import base64
 import re
 import socket
 import threading
@@ -14,7 +15,7 @@ from dnslib import QTYPE, RR, TXT, DNSRecord
 from rumi.channels.mail.keys import DnsKeys, KeyUnknown
 from rumi.channels.mail.senders import author_of, automatic
 from rumi.channels.mail.signatures import FRESH_S, OLDEST_S, Flaw, Mail, MailProof, headers_of, proof_of
-from tests.channels.mail.letters import ANA, RUMI, key_record, keys, letter, signed
+from tests.channels.mail.letters import ANA, RUMI, key_record, keys, letter, private_key, signed
 from tests.chats.house import InlineOffload
 
 NOW = time.time()
@@ -27,7 +28,7 @@ async def judged(
     if headers is None:
         return MailProof("unreadable")
     assert author_of(headers) == author
-    return await proof_of(Mail(raw, headers, author, arrived), keys, InlineOffload(), now, signed_by)
+    return await proof_of(Mail(raw, headers, author, arrived, RUMI), keys, InlineOffload(), now, signed_by)
 
 
 async def test_a_signature_of_the_senders_domain_proves_a_mail() -> None:
@@ -53,6 +54,9 @@ FLAWS: tuple[tuple[Flaw, bytes], ...] = (
     ("partial", signed(letter("x"), length=True)),
     ("uncovered", signed(letter("x"), cover=(b"from", b"date"))),
     ("uncovered", signed(letter("x"), cover=(b"from", b"subject"))),
+    ("elsewhere", signed(letter("x", to="eve@evil.test"))),
+    ("elsewhere", signed(letter("x", to=f'"{RUMI}" <eve@evil.test>'))),
+    ("elsewhere", signed(letter("x"), cover=(b"from", b"subject", b"date"))),
     ("invalid", signed(letter("x")).replace(b"\r\n\r\nx", b"\r\n\r\ny")),
     ("invalid", signed(letter("x")).replace(b"Subject: Today", b"Subject: Now")),
     ("invalid", signed(letter("x")) + b"more\r\n"),
@@ -70,6 +74,31 @@ FLAWS: tuple[tuple[Flaw, bytes], ...] = (
 @pytest.mark.parametrize(("flaw", "raw"), FLAWS)
 async def test_what_is_not_proved_says_why(flaw: Flaw, raw: bytes) -> None:
     assert (await judged(raw)).flaw == flaw
+
+
+async def test_a_mail_may_name_others_beside_the_mailbox() -> None:
+    for to in (f"Eve <eve@evil.test>, {RUMI.upper()}", "bob+notes@example.test"):
+        assert (await judged(signed(letter("x", to=to)))).flaw is None
+    cover = (b"from", b"to", b"cc", b"subject", b"date")
+    copied = letter("x", to="eve@evil.test", headers=[("Cc", RUMI)])
+    assert (await judged(signed(copied, cover=cover))).flaw is None
+    assert (await judged(signed(copied))).flaw == "elsewhere"
+
+
+async def test_a_signature_that_is_written_in_another_way_is_known() -> None:
+    raw = signed(letter("x"), cover=(b"from", b"to", b"subject", b"date"))
+    proof = await judged(raw)
+    assert proof.flaw is None
+    signature = re.search(rb" b=([^;]+?)\r\n(?=\S)", raw)
+    assert signature is not None
+    plain = base64.b64decode(b"".join(signature[1].split()))
+    number = int.from_bytes(plain) + private_key().public_key().public_numbers().n
+    for form in (b"\0" * 3 + plain, number.to_bytes(132)):
+        again = raw.replace(signature[1], base64.b64encode(form)).replace(b"Message-ID: <", b"Message-ID: <9")
+        assert again != raw
+        assert await judged(again) == proof
+    spaced = raw.replace(b"Subject: Today", b"subject:  Today ")
+    assert await judged(spaced) == proof
 
 
 async def test_a_second_sender_is_none() -> None:
@@ -182,6 +211,8 @@ async def test_keys_come_from_the_dns(monkeypatch: pytest.MonkeyPatch) -> None:
         lookup = DnsKeys(server)
         assert await lookup("s1._domainkey.example.test") == record
         assert await lookup("s2._domainkey.example.test") is None
+        for impossible in ("a" * 64, ".".join(["a" * 60] * 4), "a..b"):
+            assert await lookup(f"{impossible}._domainkey.example.test") is None
         monkeypatch.setattr("rumi.channels.mail.keys.LOOKUP_S", 0.05)
         with pytest.raises(KeyUnknown):
             await lookup("s1._domainkey.silent.test")

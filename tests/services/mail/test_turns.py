@@ -292,13 +292,17 @@ def test_a_standing_approval_covers_exact_receivers_and_no_files(
     first = reach()
     assert first is not None
     grant = grant_of(first, "call")
-    assert grant.covers(reach(text="another https://x.example/", subject="y"), "")  # type: ignore[arg-type]
+    assert grant.covers(reach(text="another one", subject="y"), "")  # type: ignore[arg-type]
+    assert grant.covers(reach(text="see https://x.example/"), "send https://x.example/ daily")  # type: ignore[arg-type]
     for more in (
         {"to": ["carla@example.test"]},
         {"cc": ["carla@example.test"]},
         {"bcc": ["carla@example.test"]},
         {"to": ["bob@example.test", "carla@example.test"]},
         {"to": [], "cc": ["bob@example.test"]},
+        {"text": "another https://x.example/"},
+        {"subject": "Pay to DE89 3704 0044 0532 0130 00"},
+        {"to": ["carla@example.test <bob@example.test>"]},
     ):
         assert not grant.covers(reach(**more), "")  # type: ignore[arg-type]
     assert reach(attachments=["diary.txt"]) is None

@@ -111,7 +111,7 @@ async def browsing(home: Path, site: Site, **more: object) -> AsyncIterator[Worl
     """Run browsers in an actor tree, for a site on loopback."""
     settings = BrowserSettings(allow=(f"127.0.0.1:{site.port}",), **more)  # type: ignore[arg-type]
     root = Supervisor("root")
-    browsers = Browsers(root, home, settings)
+    browsers = Browsers(root, home, settings, lambda owner, people: True)
     with trio.fail_after(BOUND_S):
         async with root.running():
             yield World(browsers)
