@@ -111,7 +111,7 @@ class Question:
 
     `reach` is set for calls that a person may approve for all runs of a schedule. It is None if the effect
     lasts, destroys something or costs money. `what` describes the action if its kind alone does not. `state`
-    is a digest of what the call uses besides its arguments, such as files: a yes holds for this state only.
+    names what the call uses besides its arguments, such as files as they are: a yes holds for it only.
     """
 
     action: ActionKind

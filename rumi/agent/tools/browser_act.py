@@ -206,7 +206,7 @@ def _filling(field: object) -> Filling | None:
     return Filling(bare(ref), text) if isinstance(text, str) and len(text) <= MOST_TEXT_CHARS else None
 
 
-def _hosts(*effects: Effect) -> str:
+def _hosts(*effects: ElementEffect) -> str:
     """Return the hosts of elements: frames of a page may be of other hosts."""
     return ", ".join(dict.fromkeys(effect.host for effect in effects))
 

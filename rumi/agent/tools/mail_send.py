@@ -6,7 +6,7 @@ import mimetypes
 import os
 from collections.abc import Collection, Mapping
 from functools import partial
-from hashlib import file_digest, sha256
+from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from rumi.agent.tool import Question, Reach, Tool, ToolResult
@@ -56,7 +56,7 @@ class _Writes(Tool):
 
     def __init__(self, access: MailAccess) -> None:
         self._access = access
-        self._shown: dict[str, str] = {}  # digests of the files that a question has shown
+        self._shown: dict[str, str] = {}  # the files that a question has shown, as they were
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         """Return a question with the whole mail, its recipients first, each complete."""
@@ -77,8 +77,8 @@ class _Writes(Tool):
         if asked.attachments:
             files = [(path, self._size(path)) for path in asked.attachments]
             details["attachments"] = tuple(Value(path, size) for path, size in files)
-            digests = "".join(self._shown[path] for path in asked.attachments)
-            state = f"attachments {sha256(digests.encode()).hexdigest()[:16]}"
+            shown = "\n".join(self._shown[path] for path in asked.attachments)
+            state = f"attachments {sha256(shown.encode()).hexdigest()[:16]}"
         return Question(self.action, details, self._consent(asked), reach=self._reach(asked), state=state)
 
     def _consent(self, asked: AskedMail) -> tuple[str, ...]:
@@ -98,9 +98,9 @@ class _Writes(Tool):
         return Reach(self.spec.name, to=(*to, ("from", self._access.section.address)), texts=texts)
 
     def _size(self, path: str) -> str:
-        """Return the size of a file of the workspace as people read it, or why there is none.
+        """Return the size of a file of the workspace as people read it, or `-` if there is none.
 
-        The digest of its content is kept. Blocks for the time of a file that a mail can have.
+        Which file it is, and when it changed last, is kept: no command can set that time (ctime).
         """
         from rumi.platform.openat import opened
         from rumi.sandbox.workspace import WorkspaceError, open_beneath
@@ -110,11 +110,9 @@ class _Writes(Tool):
         try:
             with opened(open_beneath(self._access.workspace(), relative or path)) as file:
                 found = os.fstat(file)
-                if found.st_size <= self._access.section.max_bytes:
-                    with open(file, "rb", closefd=False) as content:
-                        self._shown[path] = file_digest(content, "sha256").hexdigest()
         except (WorkspaceError, OSError):
             return "-"
+        self._shown[path] = f"{found.st_ino} {found.st_size} {found.st_ctime_ns}"
         return short_size(found.st_size)
 
     async def _draft(self, asked: AskedMail) -> Draft:
@@ -158,7 +156,8 @@ class _Writes(Tool):
             lambda: read_to_send(self._access.workspace(), relative, max(0, most))
         )
         shown = self._shown.get(path)
-        if shown is not None and shown != sha256(data).hexdigest():
+        self._size(path)  # after the file was read: a change in the meantime counts
+        if shown is not None and shown != self._shown[path]:
             raise MailError("invalid", "{path} has changed since the user saw it.", path=one_line(path, 200))
         kind = mimetypes.guess_type(relative)[0] or "application/octet-stream"
         return Attached(relative.rpartition("/")[2], kind, data)

@@ -1,5 +1,6 @@
 """A yes to a mail holds for the files that the question has shown, also if it comes after the turn."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -61,13 +62,14 @@ async def test_a_late_yes_is_not_for_a_file_that_has_changed(tmp_path: Path) -> 
     file.write_text("soup")
     calls = ParkedCalls((), stored)
     assert await gate(calls).refusal(mail_send(tmp_path), MAIL) is not None
-    calls = ParkedCalls([replace(calls.all[0], state="allowed")], stored)
+    allowed = replace(calls.all[0], state="allowed")
+    assert await gate(ParkedCalls([allowed], stored)).refusal(mail_send(tmp_path), MAIL) is None
+    before = file.stat()
     file.write_text("keys")
-    refused = await gate(calls).refusal(mail_send(tmp_path), MAIL)
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    refused = await gate(ParkedCalls([allowed], stored)).refusal(mail_send(tmp_path), MAIL)
     assert refused is not None
     assert refused.parked
-    file.write_text("soup")
-    assert await gate(calls).refusal(mail_send(tmp_path), MAIL) is None
 
 
 @pytest.mark.parametrize("before", ["soup", None])
