@@ -58,11 +58,11 @@ def may_have_acted(broken: BrokenTurn, tools: Sequence[Tool]) -> ToolCall | None
     return None
 
 
-async def known_outcomes(broken: BrokenTurn, tools: Sequence[Tool]) -> tuple[Message, ...]:
+async def known_outcomes(broken: BrokenTurn, tools: Sequence[Tool]) -> tuple[tuple[Message, bool], ...]:
     """Return the results of a turn's open calls if the tool of the first one knows how that call ended.
 
-    The calls behind it had not begun. Return no results if nobody knows the outcome of the first call, or if
-    it waited for a person's yes.
+    Each is a pair with True if it has content from outside. The calls behind the first one had not begun.
+    Return no results if nobody knows the outcome of the first call, or if it waited for a person's yes.
     """
     first, *others = open_calls(broken.entries) or (None,)
     tool = None if first is None else ToolSet(tools).named(first.name)
@@ -76,8 +76,8 @@ async def known_outcomes(broken: BrokenTurn, tools: Sequence[Tool]) -> tuple[Mes
         return ()
     if result is None:
         return ()
-    said = Message("tool", result.content, tool_call_id=first.id)
-    return said, *(Message("tool", NOT_BEGUN, tool_call_id=call.id) for call in others)
+    said = Message("tool", result.content, tool_call_id=first.id), result.tainted
+    return said, *((Message("tool", NOT_BEGUN, tool_call_id=call.id), False) for call in others)
 
 
 def open_calls(entries: Sequence[HistoryEntry]) -> tuple[ToolCall, ...]:

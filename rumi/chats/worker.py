@@ -296,9 +296,9 @@ class Worker:
         await self._tools.prepare(job)
         tools, withheld = self._tools.of(job)
         broken, said = job.broken, described(job.message)
-        for result in () if broken is None else await known_outcomes(broken, tools):
-            shown = job.shown.of(result)
-            await self._session.append(job.turn, TurnMessage(result, self._session.tainted, shown=shown))
+        for result, outside in () if broken is None else await known_outcomes(broken, tools):
+            shown, tainted = job.shown.of(result), outside or self._session.tainted
+            await self._session.append(job.turn, TurnMessage(result, tainted, shown=shown))
             assert broken is not None
             broken = replace(broken, entries=(*broken.entries, HistoryEntry(job.turn, result)))
         repeats = () if broken is None else open_calls(broken.entries)

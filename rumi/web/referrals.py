@@ -169,7 +169,11 @@ class _ReferralNetwork(httpcore.AsyncNetworkBackend):
             addresses = [own.name] if own.is_ip else []
             if not own.is_ip and not self._proxied(own):
                 addresses = [*await self._resolver.addresses(own.name)]
-            self._kinds = frozenset(why for one in addresses if (why := why_refused(one)) in _INSIDE)
+            kinds = frozenset(map(why_refused, addresses))
+            # A name with a public address too is somebody's choice: it must not open the way to private ones.
+            self._kinds = (
+                frozenset(why for why in kinds if why is not None) if kinds <= _INSIDE else frozenset()
+            )
         return self._kinds
 
     def _proxied(self, host: Host) -> bool:

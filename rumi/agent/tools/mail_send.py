@@ -243,7 +243,8 @@ class MailSend(_Writes):
             return None
         if ended == "sent":
             told = "sent before a restart interrupted the turn; do not send it again"
-            return ToolResult(True, f"{told} ({one_line(note, 200)})" if note else told)
+            said = f"{told} ({one_line(note, 200)})" if note else told
+            return ToolResult(True, said, tainted=bool(note))
         return ToolResult(False, "not sent: a restart interrupted the call before the mail was handed over")
 
 

@@ -2,8 +2,9 @@
 
 import hashlib
 import logging
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Protocol
 
@@ -84,6 +85,28 @@ async def _fetch(box: RuleMailbox, mail: FoundMail) -> bytes:
     return await box.fetch(mail.folder, mail.uid, mail.validity)
 
 
+@dataclass(slots=True)
+class LeftOut:
+    """Mails that a trigger has left out: their number, and the subjects of the last ones."""
+
+    count: int = 0
+    subjects: deque[str] = field(default_factory=lambda: deque(maxlen=MOST_NAMED))
+
+    def add(self, subject: str) -> None:
+        """Count a mail."""
+        self.count += 1
+        self.subjects.append(subject)
+
+    @property
+    def named(self) -> str:
+        """The subjects, and how many more there are."""
+        more = self.count - len(self.subjects)
+        return "; ".join(self.subjects) + (f" and {more} more" if more else "")
+
+    def __bool__(self) -> bool:
+        return bool(self.count)
+
+
 class MailRules:
     """Takes the new mails of one folder for the triggers that look at it."""
 
@@ -100,7 +123,7 @@ class MailRules:
         self._rules = rules
         self._fetch = fetch
         self._offload = offload
-        self._left: defaultdict[str, list[str]] = defaultdict(list)
+        self._left: defaultdict[str, LeftOut] = defaultdict(LeftOut)
 
     async def take(self, mails: Sequence[FoundMail]) -> Sequence[FoundMail]:
         """Store the mails that match as events. Return those whose chat cannot be reached now.
@@ -146,11 +169,11 @@ class MailRules:
         if taken.again_s:
             self._leave(trigger, mail)
         elif not taken.repeated:
-            left.clear()
+            del self._left[trigger.name]
 
     def _leave(self, trigger: Trigger, mail: FoundMail) -> None:
         logger.warning("the trigger %s has left out a mail: too many came", trigger.name)
-        self._left[trigger.name].append(one_line(mail.subject, 80) or "(no subject)")
+        self._left[trigger.name].add(one_line(mail.subject, 80) or "(no subject)")
 
 
 def delivery_of(mail: FoundMail) -> str:
@@ -161,12 +184,12 @@ def delivery_of(mail: FoundMail) -> str:
     return f"mail:{hashlib.sha256(known.encode('utf-8', 'replace')).hexdigest()[:40]}"
 
 
-def event_of(mail: FoundMail, read: ReadMail | None, text: str, left: Sequence[str] = ()) -> ReadEvent:
+def event_of(mail: FoundMail, read: ReadMail | None, text: str, left: LeftOut | None = None) -> ReadEvent:
     """Return a mail as an event; `read` is None if it is too large.
 
-    `left` are the subjects of mails that were left out before it.
+    `left` are the mails that were left out before it.
     """
-    lines = [f"{len(left)} earlier mails came too, and are left out: {_named(left)}", ""] if left else []
+    lines = [f"{left.count} earlier mails came too, and are left out: {left.named}", ""] if left else []
     if read is None:
         lines += [f"From: {mail.sender}", f"To: {mail.to}", f"Subject: {mail.subject}", f"Date: {mail.date}"]
         return ReadEvent("\n".join([*lines, "(The mail is too large to be read.)"]), kind="mail")
@@ -182,8 +205,3 @@ def event_of(mail: FoundMail, read: ReadMail | None, text: str, left: Sequence[s
     ]
     event = "\n".join(lines)
     return ReadEvent(event[:EVENT_CHARS], len(event) > EVENT_CHARS, "mail")
-
-
-def _named(left: Sequence[str]) -> str:
-    more = f" and {len(left) - MOST_NAMED} more" if len(left) > MOST_NAMED else ""
-    return f"{'; '.join(left[-MOST_NAMED:])}{more}"
