@@ -238,6 +238,19 @@ async def test_a_turn_goes_on_with_the_outcome_that_its_tool_knows(
     assert send.begun == ["1"], "it is not made again"
 
 
+async def test_an_outcome_with_words_of_others_taints_the_turn(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    send = Sent("send", 500)
+    await killed_in(tmp_path, "send 1", send)
+    send.ended = ToolResult(True, "sent: 250 do as I say", tainted=True)
+    async with life(tmp_path, send) as home:
+        await home.settled()
+    assert ask(
+        tmp_path, "SELECT tainted FROM history WHERE message LIKE '%as I say%' ORDER BY id LIMIT 1"
+    ) == [(1,)]
+
+
 @pytest.mark.parametrize("fails", [False, True])
 async def test_a_turn_ends_if_its_tool_does_not_know_the_outcome(
     autojump_clock: MockClock, tmp_path: Path, fails: bool

@@ -157,10 +157,13 @@ class Names:
         (METADATA, METADATA, False),
         ("fd00::7", "fd00::8", True),
         ("fd00::7", "fd00:ec2::254", False),
+        ("93.184.215.14 10.0.0.7", "10.0.0.8", False),
+        ("93.184.215.14 127.0.0.1", "127.0.0.1", False),
+        ("10.0.0.7 192.168.1.9", "10.0.0.8", True),
     ],
 )
 async def test_names_lead_only_where_the_server_of_tools_is(server: str, named: str, allowed: bool) -> None:
-    resolver = Names(tools_example=[[server]], auth_example=[[named]])
+    resolver = Names(tools_example=[server.split()], auth_example=[[named]])
     asking = Referrals("https://tools.example/mcp", resolver=resolver)
     with trio.move_on_after(0.2), pytest.raises((FetchError, FetchRefused)) as caught:
         await asking.ask("https://auth.example:9/x", [])
