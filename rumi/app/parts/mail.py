@@ -93,11 +93,12 @@ class MailPart:
         return (MailSearch(access), MailRead(access), MailSave(access), MailDraft(access), *sends)
 
     def figures(self, name: str) -> Mapping[str, object]:
-        """Return a mailbox's address, its last use, and the error with which that ended."""
-        known = self._mailboxes.get(name)
+        """Return a mailbox's address, its last use with its error, and whether it is Rumi's own."""
+        known, section = self._mailboxes.get(name), self.inputs.loaded.settings.mail[name]
         used = known.last_used if known is not None else 0.0
         return {
-            "address": self.inputs.loaded.settings.mail[name].address,
+            "address": section.address,
+            "channel": section.channel,
             "used": utc(used) if used else None,
             "failure": translate(self.inputs.language, known.last_error) if known is not None else "",
         }
