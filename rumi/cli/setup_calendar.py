@@ -27,8 +27,8 @@ def ask_calendar(asks: Asks) -> None:
             "CalDAV server with a user and a password. docs/calendar.md says where services show them."
         )
     )
-    address, name, user = "", "home", ""
-    while address := asks.ask_line(Text("Its address (Enter: none)"), address):
+    name, user = "home", ""
+    while address := asks.ask_line(Text("Its address (Enter: none)")):
         name = _name(asks, name)
         user = asks.ask_line(Text("The user (Enter: it is the private address of a file)"), user)
         password = asks.ask_line(_PASSWORD, hidden=True) if user else ""
