@@ -27,10 +27,10 @@ def ask_calendar(asks: Asks) -> None:
             "CalDAV server with a user and a password. docs/calendar.md says where services show them."
         )
     )
-    name, user = "home", ""
+    name = "home"
     while address := asks.ask_line(Text("Its address (Enter: none)")):
         name = _name(asks, name)
-        user = asks.ask_line(Text("The user (Enter: it is the private address of a file)"), user)
+        user = asks.ask_line(Text("The user (Enter: it is the private address of a file)"))
         password = asks.ask_line(_PASSWORD, hidden=True) if user else ""
         if _tried(asks, name, address, user, password):
             _note(asks, name, address, user, password)
