@@ -111,8 +111,5 @@ def test_no_line_of_a_question_passes_for_another_when_it_is_wrapped() -> None:
     )
     shown = [SGR.sub("", line) for line in COLOURS.paint(QuestionLines(text), 30)]
     assert shown[4:] == ["    │ Hello", f"    │ {'x' * 20} to:", "    │ b@example.org"]
-    assert [line[:4] for line in COLOURS.paint(QuestionLines(f"  subject: {'y' * 60}"), 30)] == [
-        "  su",
-        "    ",
-        "    ",
-    ]
+    wrapped = COLOURS.paint(QuestionLines(f"  subject: {'y' * 60}"), 30)
+    assert len(wrapped) > 2 and all(line.startswith("    y") for line in wrapped[1:])  # noqa: PT018
