@@ -197,6 +197,11 @@ def title_of(started: ToolStarted, clean: Callable[[str], str]) -> str:
             return f"{name} {get('id')}"
         case "mail_send" | "mail_draft" as name:
             return f"{name} “{get('subject')}”"
+        case "calendar_read" | "calendar_free" as name:
+            return f"{name} {get('from')} – {get('to')}".rstrip(" –")
+        case "calendar_write":
+            words = (get("action"), f"“{get('title')}”" if get("title") else "", get("start"))
+            return f"calendar_write {' '.join(filter(None, words))}"
         case "make_image":
             return f"make_image “{get('prompt')}”"
         case "delegate":

@@ -33,7 +33,7 @@ SLICE_PAUSE_S: Final = 0.01
 TRACE_TRIES: Final = 20
 TRACE_PAUSE_S: Final = 0.25
 MOST_CHATS: Final = 1_000_000
-SURE: Final = frozenset({"yes", "sí", "si"})
+SURE: Final = frozenset({"yes", "sí", "si", "sim"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,9 @@ class Forgetting:
             return gettext(
                 language,
                 "This deletes for good everything I know about {owner}: facts, the history of all its "
-                "chats, the index, recordings, tasks and schedules. Files stay. To do it, write "
-                "`/forget_everything yes`.",
+                "chats, the index, recordings, tasks, schedules, the browser's profile, and, of the owner of "
+                "this Rumi, the logins at servers of tools. Files stay, and what is in calendars and "
+                "mailboxes. To do it, write `/forget_everything yes`.",
                 owner=owner,
             )
         counts = await self.forget(owner, message)

@@ -87,6 +87,8 @@ def history(key: str, owner: str, as_json: bool) -> None:
 def forget_everything(owner: str, yes: bool, as_json: bool) -> None:
     """Delete all that is stored of an owner. Facts, history, index, tasks and schedules go; files stay.
 
+    The browser's profile goes too, and, of the owner of the home, the logins at MCP servers.
+
     docs/forgetting.md compares the ways to forget.
     """
     from rumi.errors import UsageError

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from rumi.texts import Language
+from rumi.texts import Language, Text
 
 if TYPE_CHECKING:
     from rumi.platform.config.cascade import Loaded
@@ -40,3 +40,16 @@ class Asks(Protocol):
     def explain(self, error: BaseException) -> None:
         """Print an expected error; raise any other one."""
         ...
+
+
+def say_whose(asks: Asks, kind: str, name: str) -> None:
+    """Say where the account in the section `kind.name` can be used, if there is a bot: not there yet."""
+    if asks.loaded.settings.telegram.allowed_users or "telegram.allowed_users" in asks.keys:
+        asks.say(
+            Text(
+                "It can be used in this terminal and on the page. To use it on Telegram too, give your "
+                'Telegram user a name in config.toml, [people.ana] telegram = [ID] and role = "admin", and '
+                'set [{section}] people = ["local", "ana"].',
+                section=f"{kind}.{name}",
+            )
+        )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from rumi.cli import run_async
 from rumi.cli.printing import echo
-from rumi.cli.setup_asking import Asks
+from rumi.cli.setup_asking import Asks, say_whose
 from rumi.texts import Text
 
 if TYPE_CHECKING:
@@ -27,19 +27,21 @@ def ask_calendar(asks: Asks) -> None:
             "CalDAV server with a user and a password. docs/calendar.md says where services show them."
         )
     )
+    name = "home"
     while address := asks.ask_line(Text("Its address (Enter: none)")):
-        name = _name(asks)
+        name = _name(asks, name)
         user = asks.ask_line(Text("The user (Enter: it is the private address of a file)"))
         password = asks.ask_line(_PASSWORD, hidden=True) if user else ""
         if _tried(asks, name, address, user, password):
             _note(asks, name, address, user, password)
+            say_whose(asks, "calendars", name)
             return
 
 
-def _name(asks: Asks) -> str:
+def _name(asks: Asks, before: str) -> str:
     """Ask for the name of the section."""
     while True:
-        name = asks.ask_line(Text("A short name for it"), "home").casefold()
+        name = asks.ask_line(Text("A short name for it"), before).casefold()
         if _NAME.fullmatch(name):
             return name
         asks.say(Text("A name has small letters, digits and hyphens."))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from rumi.cli import run_async
 from rumi.cli.printing import echo
-from rumi.cli.setup_asking import Asks
+from rumi.cli.setup_asking import Asks, say_whose
 from rumi.platform.texts.translation import error_text
 from rumi.texts import Text
 
@@ -116,7 +116,8 @@ def ask_mail(wizard: Asks) -> None:
     if not (address := ask_address(wizard, Text("The address of the mailbox (Enter: none)"), before)):
         return
     name = name or re.sub(r"[^a-z0-9]+", "-", address.casefold().rpartition("@")[2]).strip("-")[:32] or "mail"
-    ask_servers(wizard, name, address)
+    if ask_servers(wizard, name, address):
+        say_whose(wizard, "mail", name)
 
 
 def ask_address(wizard: Asks, question: Text, before: str = "") -> str:

@@ -212,8 +212,8 @@ async def test_deleting_and_changing_after_a_yes(rooms: Rooms) -> None:
     change = with_id("calendar_write", action="change", start="2026-12-01T19:00", alarm_minutes=20)
     run = await rooms.say("move the gym", READ, change, answer="yes")
     assert "change this event in the calendar" in run.questions[0]
-    assert "event: Gym, 2026-12-01 (Tue) 18:00" in run.questions[0]
-    assert "all dates of the series: false" in run.questions[0]
+    assert "event: Gym, 2026-12-01 18:00" in run.questions[0]
+    assert "of its series: only this date" in run.questions[0]
     run = await rooms.say(
         "delete all of it", READ, with_id("calendar_write", action="delete", all=True), answer="yes"
     )

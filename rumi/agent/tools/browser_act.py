@@ -146,7 +146,8 @@ class _Acts(Tool):
             details["sends_to"] = f"{effect.sends_to} ({effect.method})"
         if step.accept:
             details["accept"] = step.accept
-        details["fields"] = [*fields.values()]
+        if fields:
+            details["fields"] = [*fields.values()]
         return Question(action, details, what=page_action(action, control, host, len(fields)))
 
     def _all_fields(self) -> list[FieldValue]:

@@ -89,18 +89,28 @@ def _day(at: datetime | date) -> date:
 
 def span(event: Event, zone: str) -> str:
     """Return when an event happens, in local time; with its own clock if it differs."""
+    return _span(event, zone, "%Y-%m-%d (%a)", " to ", " all day", " in ")
+
+
+def span_in_numbers(event: Event, zone: str) -> str:
+    """Return when an event happens, without words: for questions, which are asked in any language."""
+    return _span(event, zone, "%Y-%m-%d", " – ", "", " ")
+
+
+def _span(event: Event, zone: str, day: str, to: str, all_day: str, within: str) -> str:
+    """Return when an event happens; `day` is the format of a day, and the others are the words between."""
     if event.all_day:
         first, last = date.fromisoformat(event.first_day), date.fromisoformat(event.last_day)
-        days = f"{first:%Y-%m-%d (%a)}" if first == last else f"{first:%Y-%m-%d (%a)} to {last:%Y-%m-%d (%a)}"
-        return f"{days} all day"
+        days = f"{first:{day}}" if first == last else f"{first:{day}}{to}{last:{day}}"
+        return f"{days}{all_day}"
     start, end = local_at(event.start, zone), local_at(event.end, zone)
-    shown = f"{start:%Y-%m-%d (%a) %H:%M}"
+    shown = f"{start:{day} %H:%M}"
     if end.date() != start.date():
-        shown += f" to {end:%Y-%m-%d (%a) %H:%M}"
+        shown += f"{to}{end:{day} %H:%M}"
     elif end != start:
         shown += f"–{end:%H:%M}"
     if event.zone and event.zone != "UTC":
         theirs = event.starts(event.zone)
         if theirs.utcoffset() != start.utcoffset():
-            shown += f" ({theirs:%H:%M} in {event.zone})"
+            shown += f" ({theirs:%H:%M}{within}{event.zone})"
     return shown

@@ -11,7 +11,7 @@ import trio
 
 from rumi.agent.tool import Question, Tool, ToolResult
 from rumi.agent.tools.calendar_read import ChatCalendars
-from rumi.agent.tools.calendar_times import span
+from rumi.agent.tools.calendar_times import span, span_in_numbers
 from rumi.errors import RumiError
 from rumi.models.model import ToolSpec
 from rumi.platform.texts.questions import ActionKind, Detail
@@ -21,6 +21,7 @@ from rumi.services.calendar.calendars import Shown, WriteTarget, is_meant
 from rumi.services.calendar.changes import Action, Change, EventChanges, Outcome
 from rumi.services.calendar.errors import Unsettled
 from rumi.services.calendar.events import EventDraft
+from rumi.texts import Text
 
 MOST_TEXT_CHARS: Final = 5000
 MOST_ALARM_MINUTES: Final = 60 * 24 * 28
@@ -122,9 +123,10 @@ class CalendarWrite(Tool):
             return None
         details: dict[str, Detail] = {"calendar": label, "host": host}
         if asked.event is not None:
-            details["event"] = f"{asked.event.event.title or '-'}, {span(asked.event.event, self._zone)}"
+            when = span_in_numbers(asked.event.event, self._zone)
+            details["event"] = f"{asked.event.event.title or '-'}, {when}"
             if asked.event.event.rule:
-                details["whole_series"] = "false" if asked.occurrence else "true"
+                details["series"] = Text("only this date") if asked.occurrence else Text("all dates")
         texts = ("title", "start", "end", "place", "notes", "repeat", "alarm_minutes")
         if asked.action != "delete":
             details |= {name: str(arguments[name]) for name in texts if arguments.get(name) not in (None, "")}

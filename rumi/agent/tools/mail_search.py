@@ -17,6 +17,7 @@ from rumi.texts import Text
 
 if TYPE_CHECKING:
     from rumi.services.mail.messages import FoundMail, MailQuery
+    from rumi.services.mail.places import MailPlace
 
 MOST: Final = 50
 _MOST_FIELD: Final = 200
@@ -74,7 +75,7 @@ class MailSearch(Tool):
         except RumiError as error:
             return failed("not searched", error)
         zone = self._access.zone()
-        lines = [_line(self._access.name, mail, zone) for mail in found.mails]
+        lines = [_line(mail, self._place(mail), zone) for mail in found.mails]
         count = len(lines)
         facts = [f"{count} mail{'s' * (count != 1)}{', and more: narrow the search' if found.more else ''}"]
         facts += [one_line(note, 300) for note in found.notes]
@@ -82,6 +83,14 @@ class MailSearch(Tool):
             return ToolResult(True, "\n".join(["No mail was found.", *facts[1:]]), tainted=bool(found.notes))
         block = untrusted_block(f"mailbox {self._access.name}", "\n".join(lines))
         return ToolResult(True, f"{' · '.join(facts)}\n{block}", tainted=True, truncated=found.more)
+
+    def _place(self, mail: FoundMail) -> MailPlace:
+        """Return where a mail is. The questions about it name its subject and its sender."""
+        from rumi.services.mail.places import MailPlace
+
+        place = MailPlace(self._access.name, mail.folder, mail.validity, mail.uid)
+        self._access.known.note(place, mail.subject, mail.sender)
+        return place
 
 
 def _query(arguments: Mapping[str, object]) -> MailQuery | str:
@@ -117,11 +126,9 @@ def _query(arguments: Mapping[str, object]) -> MailQuery | str:
     )
 
 
-def _line(account: str, mail: FoundMail, zone: str) -> str:
-    from rumi.services.mail.places import MailPlace
-
+def _line(mail: FoundMail, place: MailPlace, zone: str) -> str:
     fields = (
-        f"- id {MailPlace(account, mail.folder, mail.validity, mail.uid)}",
+        f"- id {place}",
         local_time(mail.arrived, zone) or one_line(mail.date, 60),
         "unread" if mail.unread else "",
         f"from {one_line(mail.sender, _MOST_FIELD)}",

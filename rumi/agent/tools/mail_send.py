@@ -70,7 +70,7 @@ class _Writes(Tool):
                 details[name] = tuple(values)
         details["sender"] = f"{self._access.section.address} ({self._access.name})"
         if asked.reply_to:
-            details["reply_to"] = asked.reply_to
+            details["reply_to"] = self._access.known.shown(asked.reply_to)
         details["subject"] = asked.subject
         details["mail_text"] = asked.text
         state = ""

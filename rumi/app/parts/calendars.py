@@ -51,7 +51,7 @@ class CalendarsPart:
         if self._calendars is None:
             names = self.inputs.loaded.settings.calendars
             return [{"name": name, "read": None, "error": ""} for name in names]
-        return self._calendars.state()
+        return self._calendars.state(self.inputs.language)
 
 
 def calendar_tools(

@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from actors import Actor, ChildSpec
 from rumi.agent.tool import Tool
-from rumi.agent.tools.mail_access import MailAccess
+from rumi.agent.tools.mail_access import KnownMails, MailAccess
 from rumi.agent.tools.mail_read import MailRead, MailSave
 from rumi.agent.tools.mail_search import MailSearch
 from rumi.agent.tools.mail_send import MailDraft, MailSend
@@ -24,6 +24,7 @@ from rumi.platform.config.secrets import mail_key
 from rumi.platform.threads import Threads
 from rumi.platform.timestamps import utc
 from rumi.sandbox.incoming import PlacedFile
+from rumi.texts import translate
 from rumi.web.files_from_web import FilesFromWeb
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class MailPart:
     store: StorePart
     files: FilesFromWeb
     _mailboxes: dict[str, Mailbox] = field(default_factory=dict)
+    _known: dict[str, KnownMails] = field(default_factory=dict)
     _looks: list[Looks] = field(default_factory=list)
     _threads: Threads = field(default_factory=Threads)
 
@@ -82,6 +84,7 @@ class MailPart:
             self.html_to_text,
             save,
             lambda: self.inputs.files.shown(view.chat),
+            self._known.setdefault(name, KnownMails()),
             self._threads,
             time.time,
             view.zone,
@@ -90,13 +93,14 @@ class MailPart:
         return (MailSearch(access), MailRead(access), MailSave(access), MailDraft(access), *sends)
 
     def figures(self, name: str) -> Mapping[str, object]:
-        """Return a mailbox's address, its last use, and the error with which that ended."""
-        known = self._mailboxes.get(name)
+        """Return a mailbox's address, its last use with its error, and whether it is Rumi's own."""
+        known, section = self._mailboxes.get(name), self.inputs.loaded.settings.mail[name]
         used = known.last_used if known is not None else 0.0
         return {
-            "address": self.inputs.loaded.settings.mail[name].address,
+            "address": section.address,
+            "channel": section.channel,
             "used": utc(used) if used else None,
-            "failure": known.last_error if known is not None else "",
+            "failure": translate(self.inputs.language, known.last_error) if known is not None else "",
         }
 
     async def html_to_text(self, html: str) -> str:

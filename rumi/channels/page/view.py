@@ -3,11 +3,11 @@
 The number of rows is limited to what a person can read.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
 from rumi.channels.counters import TOOLS
-from rumi.channels.status_dump import Item, Row, below, chats, figures, rows, trouble
+from rumi.channels.status_dump import Item, Row, below, chats, figures, rows, top, trouble
 from rumi.platform.chat_ids import LOCAL
 
 MOST_CHILDREN = 50
@@ -46,7 +46,7 @@ def view_of(dump: Item, own: Callable[[str], bool]) -> dict[str, object]:
         "degraded": list(sandbox.get("degraded", ())),
         "trouble": trouble(dump),
         "workers": [_worker(worker) for worker in dump.get("workers") or ()],
-        "calendars": [dict(row) for row in dump.get("calendars") or ()] if own(LOCAL) else [],
+        "services": list(_services(dump)) if own(LOCAL) else [],
         "started": round(_seconds(dump.get("time", "")) - dump.get("uptime_s", 0.0)),
         "actors": [_actor(row) for row in rows(tree, _children)],
         "chats": cards,
@@ -62,6 +62,29 @@ def view_of(dump: Item, own: Callable[[str], bool]) -> dict[str, object]:
         "schedules_active": schedules.get("active", 0),
         "schedules_paused": schedules.get("paused", 0),
     }
+
+
+def _services(dump: Item) -> Iterator[dict[str, object]]:
+    """Yield a row for each calendar, each mailbox and each browser, with its last use and its error."""
+    for row in dump.get("calendars") or ():
+        yield {"kind": "calendar", "name": row["name"], "used": row["read"], "error": row["error"]}
+    found = top(dump)
+    for id, node in found.items():
+        if not id.startswith("mail:"):
+            continue
+        box = node["figures"]
+        row = {"kind": "mailbox", "name": box["address"], "used": box["used"], "error": box["failure"]}
+        if box["channel"]:
+            watching = figures(dump, "mail")
+            row |= {
+                "kind": "channel",
+                "error": watching.get("trouble") or "",
+                "mails": watching.get("mails", 0),
+            }
+        yield row
+    if "browser" in found:
+        pages = sum(each["figures"].get("pages", 0) for each in found["browser"]["children"])
+        yield {"kind": "browser", "name": "", "used": None, "error": "", "pages": pages}
 
 
 def _worker(worker: Item) -> dict[str, object]:

@@ -28,7 +28,15 @@ from rumi.agent.todo_list import TODO, TodoItem
 from rumi.agent.tool import ToolResult
 from rumi.channels.terminal.calls import LINE_CHARS, code_and_rest, is_folded, omitted
 from rumi.channels.terminal.growing import GrowingAnswer
-from rumi.channels.terminal.paint import AnswerMarkdown, Called, Glimpse, Painter, TodoList, hanging
+from rumi.channels.terminal.paint import (
+    AnswerMarkdown,
+    Called,
+    Glimpse,
+    Painter,
+    QuestionLines,
+    TodoList,
+    hanging,
+)
 from rumi.channels.terminal.progress import SPINNER, TICK_S
 from rumi.channels.terminal.session import Settled
 from rumi.channels.terminal.words import Reader, void_note
@@ -170,13 +178,11 @@ class LiveView:
             case ConfirmationAsked(_, text, whole):
                 self._end_piece()
                 if whole:
-                    self._print(
-                        Text(f"{gettext(self._reader.language, 'The whole question:')}\n{clean(whole)}"),
-                        gap=True,
-                    )
+                    title = gettext(self._reader.language, "The whole question:")
+                    self._print(QuestionLines(f"{title}\n{clean(whole)}"), gap=True)
                 answers = f"\n({gettext(self._reader.language, 'yes/no')})" if self._answered_below else ""
                 asked = f"? {gettext(self._reader.language, 'It asks:')} {clean(text)}{answers}"
-                self._print(Text(asked, style="question"), gap=True)
+                self._print(QuestionLines(asked, "question"), gap=True)
                 if self._attend is not None:
                     self._attend(None)
             case TurnFinished() as finished:

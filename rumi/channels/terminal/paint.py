@@ -154,6 +154,32 @@ def hanging(mark: Text, text: Text) -> Table:
     return table
 
 
+class QuestionLines:
+    """The text of a question. A line that is too long goes on below its words, not below its label or bar.
+
+    So no value can be made to look like another line of the question by filling a line.
+    """
+
+    def __init__(self, text: str, style: str = "") -> None:
+        self._lines = text.split("\n")
+        self._style = style
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Lay out the lines for the available width."""
+        for line in self._lines:
+            words = line.lstrip(" ")
+            mark, indent = line[: len(line) - len(words)], 0
+            if words.startswith("│ "):
+                mark, words = f"{mark}│ ", words[2:]
+            elif mark:
+                indent = 2
+            room = max(8, options.max_width - cell_len(mark) - indent)
+            said = Text(words, self._style)
+            for number, part in enumerate(said.wrap(console, room) or [said]):
+                before = mark if number == 0 or mark.endswith("│ ") else f"{mark}{' ' * indent}"
+                yield Text.assemble((before, self._style), part)
+
+
 class Called:
     """A finished tool call: its title, its outcome, and the first lines of its output.
 

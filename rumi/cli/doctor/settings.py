@@ -334,5 +334,10 @@ def mail_channel(loaded: Loaded) -> list[Check]:
     if box.address.lower() in {address.lower() for address in addresses}:
         said = Text("{address} is Rumi's own: mails from there are never answered", address=box.address)
         return [Check("mail channel", "warning", said, Text("Remove it from [people]."))]
-    said = Text("{address} answers mails of {count} addresses", address=box.address, count=len(addresses))
+    said = Text(
+        "{address} answers mails of {count} address",
+        many="{address} answers mails of {count} addresses",
+        count=len(addresses),
+        address=box.address,
+    )
     return [Check("mail channel", "ok", said)]

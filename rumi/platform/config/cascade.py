@@ -7,7 +7,7 @@ each value.
 import hashlib
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rumi.errors import ConfigError
@@ -22,7 +22,15 @@ from rumi.platform.config.schema import (
     TelegramSection,
     references,
 )
-from rumi.platform.config.secrets import NAMES, Secret, Secrets, key_references, key_setting, load_secrets
+from rumi.platform.config.secrets import (
+    NAMES,
+    Secret,
+    Secrets,
+    key_references,
+    key_setting,
+    load_secrets,
+    private_addresses,
+)
 from rumi.platform.redact import Redactor
 from rumi.texts import Text
 
@@ -118,7 +126,8 @@ class Loaded:
 
     def rows(self) -> list[Row]:
         """Return a row for every configuration key, followed by a row for every secret."""
-        hide = Redactor(()).text  # a user may have written a key into a command by mistake
+        # A user may have written a key into a command by mistake, or a calendar's private address as it is.
+        hide = Redactor(private_addresses(self.settings).values()).text
         rows = [Row(key, hide(as_toml(value)), self.origins[key]) for key, value in _leaves(self.settings)]
         for name in (*NAMES, *map(TelegramBotSection.variable, self.settings.telegram.bots)):
             origin = self.secrets.origins.get(name, "")
@@ -139,6 +148,8 @@ def load_settings(home: Path, environment: Mapping[str, str], flags: Mapping[str
     settings = layers.settings()
     origins = {key: layers.origin(key) for key, _ in _leaves(settings)}
     secrets = load_secrets(home, environment, key_references(settings), variables_of(settings))
+    given = {name: Secret(url) for name, url in private_addresses(settings).items()}
+    secrets = replace(secrets, keys={**secrets.keys, **given})
     return Loaded(settings, origins, secrets, (*_notes(home), *layers.notes))
 
 

@@ -189,6 +189,18 @@ def key_references(settings: "Settings") -> dict[str, str]:
     return {**settings.model.keys, **{name: text for name, text in named.items() if text is not None}}
 
 
+def private_addresses(settings: "Settings") -> dict[str, str]:
+    """Return the addresses of calendar files that the configuration has as plain values, by their names.
+
+    Who knows such an address can read the calendar, so it is a secret. That of a CalDAV server is not.
+    """
+    return {
+        calendar_url_key(name): calendar.url
+        for name, calendar in settings.calendars.items()
+        if not calendar.user and not calendar.url.startswith(("$", "!"))
+    }
+
+
 def load_secrets(
     home: Path,
     environment: Mapping[str, str],

@@ -35,8 +35,8 @@ PANEL_WORDS: Final[dict[str, Text]] = {
     "forget_about": Text("What was replaced earlier is forgotten too. The conversations stay."),
     "forget_everything": Text("Forget everything…"),
     "forget_everything_about": Text(
-        "This deletes all that is stored about you: facts, conversations, files, schedules and tasks. "
-        "Nobody can bring it back."
+        "This deletes all that is stored about you: facts, conversations, recordings, schedules, tasks, the "
+        "browser's profile, and logins at servers of tools. Files stay. Nobody can bring it back."
     ),
     "forget_sure": Text("Forget {key}?"),
     "forget_word": Text("forget everything"),

@@ -75,6 +75,8 @@ def page_action(action: ActionKind, control: str, host: str, count: int) -> Text
     `count` is the number of fields that are sent or filled in.
     """
     label = visible(control)
+    if action == "submit" and not count:
+        return Text("submit “{control}” on {host}", control=label, host=host)
     if action == "submit":
         return Text(
             "submit “{control}” on {host}, {count} field",
@@ -124,7 +126,7 @@ _DETAILS = {
     "accept": Text("and says yes to"),
     "calendar": Text("calendar"),
     "event": Text("event"),
-    "whole_series": Text("all dates of the series"),
+    "series": Text("of its series"),
     "title": Text("title"),
     "start": Text("start"),
     "end": Text("end"),
@@ -162,7 +164,7 @@ _LIKE_LATIN: Final = frozenset("аеорсухіјѕԁһԛԝАВЕЗКМНОРС
 
 _WORD: Final = re.compile(r"[^\W\d_]+")
 
-_IN_LINES: Final = frozenset({"mail_text"})
+_IN_LINES: Final = frozenset({"mail_text", "notes"})
 """Names of content that is shown with its lines, each behind a bar, which the content cannot forge."""
 
 _INVISIBLE: Final = frozenset("\u034f\u0333\u033f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
@@ -214,6 +216,8 @@ def question(
 def _lines(language: Language, details: Mapping[str, Detail], *, whole: bool) -> Iterator[str]:
     for name, value in details.items():
         label = translate(language, _DETAILS.get(name, name))
+        if isinstance(value, Text):
+            value = translate(language, value)  # of this program, such as a choice
         if isinstance(value, str) and name in _IN_LINES:
             yield f"  {label}:"
             head, hidden, tail = _shortened(value, whole=whole)

@@ -19,6 +19,7 @@ from rumi.services.calendar.events import Event, TimeWindow
 from rumi.services.calendar.files import CalendarFile, Fetch
 from rumi.services.calendar.http import host_of, origin
 from rumi.services.calendar.reader import CalendarReader, FileReading
+from rumi.texts import Language, translate
 from rumi.web.tree import fetch_bytes
 
 MOST_SHOWN: Final = 5000
@@ -211,13 +212,13 @@ class Calendars:
             found += one.targets(one.source, one.source.known.collections)
         return found
 
-    def state(self) -> list[dict[str, object]]:
+    def state(self, language: Language) -> list[dict[str, object]]:
         """Return a row per calendar for the status dump: its name, the last reading and the last error."""
         return [
             {
                 "name": each.name,
                 "read": utc(each.read_at) if each.read_at else None,
-                "error": str(each.error.message) if each.error else "",
+                "error": translate(language, each.error.message) if each.error else "",
             }
             for each in self.configured.values()
         ]

@@ -200,7 +200,7 @@ class Mailbox:
         try:
             yield
         except MailError as error:
-            self.last_error = str(error.message)
+            self.last_error = error.message
             raise
         self.last_error = ""
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.text import Text
 
-from rumi.channels.terminal.paint import AnswerMarkdown, Painter
+from rumi.channels.terminal.paint import AnswerMarkdown, Painter, QuestionLines
 from rumi.platform.printable import clean
 
 COLOURS = Painter({"TERM": "xterm-256color"})
@@ -101,3 +101,15 @@ def test_no_line_is_wider_than_the_terminal_and_only_colours_are_sequences(text:
         assert cell_len(bare) <= width
         assert bare.rstrip(" ") == bare
         assert not any(c < " " or "\x7f" <= c <= "\x9f" for c in bare)
+
+
+def test_no_line_of_a_question_passes_for_another_when_it_is_wrapped() -> None:
+    text = (
+        "May I send this mail?\n  to:\n    1: a@example.org\n  text:\n    │ Hello "
+        + "x" * 20
+        + " to: b@example.org"
+    )
+    shown = [SGR.sub("", line) for line in COLOURS.paint(QuestionLines(text), 30)]
+    assert shown[4:] == ["    │ Hello", f"    │ {'x' * 20} to:", "    │ b@example.org"]
+    wrapped = COLOURS.paint(QuestionLines(f"  subject: {'y' * 60}"), 30)
+    assert len(wrapped) > 2 and all(line.startswith("    y") for line in wrapped[1:])  # noqa: PT018

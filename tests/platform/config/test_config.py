@@ -710,3 +710,15 @@ def test_the_folder_of_the_chats_files_is_an_absolute_path(tmp_path: Path) -> No
         (tmp_path / "config.toml").write_text(f'[store]\nworkspaces = "{wrong}"\n')
         with pytest.raises(ConfigError):
             load_settings(tmp_path, {}, {})
+
+
+def test_a_private_address_in_the_configuration_is_not_shown_and_counts_as_a_secret(tmp_path: Path) -> None:
+    address = "https://calendar.example.org/ical/private-0a1b2c3d4e5f/basic.ics"
+    (tmp_path / "config.toml").write_text(
+        f'[calendars.home]\nurl = "{address}"\n[calendars.dav]\nurl = "https://dav.example.org/"\n'
+        'user = "ana"\npassword = "$DAV_PASSWORD"\n'
+    )
+    loaded = load_settings(tmp_path, {"DAV_PASSWORD": "pass-7 word"}, {})
+    assert rows(loaded)["calendars.home.url"] == ('"[hidden]"', "config.toml")
+    assert rows(loaded)["calendars.dav.url"] == ('"https://dav.example.org/"', "config.toml")
+    assert address in loaded.secrets.values()

@@ -15,7 +15,7 @@ import trio
 
 from rumi.agent.events import ConfirmationAsked, TurnFinished
 from rumi.agent.tool import Tool
-from rumi.agent.tools.mail_access import MailAccess
+from rumi.agent.tools.mail_access import KnownMails, MailAccess
 from rumi.agent.tools.mail_read import MailRead, MailSave
 from rumi.agent.tools.mail_search import MailSearch
 from rumi.agent.tools.mail_send import MailDraft, MailSend
@@ -83,7 +83,9 @@ class Owner:
                     return what.text
 
 
-def access(box: Mailbox, view: ChatView, ask: Any, workspace: Path) -> MailAccess:
+def access(
+    box: Mailbox, view: ChatView, ask: Any, workspace: Path, known: KnownMails | None = None
+) -> MailAccess:
     """Return the mailbox as the tools of a turn get it."""
 
     async def save(path: str, body: bytes, suggested: str) -> PlacedFile:
@@ -110,6 +112,7 @@ def access(box: Mailbox, view: ChatView, ask: Any, workspace: Path) -> MailAcces
         Looks(ViewLimits()).html,
         save,
         lambda: workspace,
+        known or KnownMails(),
         Threads(),
         time.time,
         view.zone,
@@ -122,6 +125,7 @@ async def owner(
 ) -> AsyncIterator[Owner]:
     workspace = prepare_workspace(path, "cli", 0, 0)
     person: list[Owner] = []
+    known = KnownMails()
 
     async def fetch(url: str, method: str, progress: object) -> Page:
         await trio.lowlevel.checkpoint()
@@ -129,7 +133,7 @@ async def owner(
         return Page(url, 200, text="fetched")
 
     def tools_for(view: ChatView) -> tuple[Tool, ...]:
-        box = access(person[0].mailbox, view, person[0].home.services.journal.ask, workspace)
+        box = access(person[0].mailbox, view, person[0].home.services.journal.ask, workspace, known)
         return (
             *(MailSearch(box), MailRead(box), MailSave(box), MailSend(box), MailDraft(box)),
             WebFetch(fetch),

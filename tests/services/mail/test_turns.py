@@ -174,6 +174,7 @@ async def test_a_mail_is_answered_with_a_file_and_sent_once_in_a_turn(
         assert "sent already" in told
         assert "“Leo”" in user.asked[0]
         assert "menu.txt: 4 B" in user.asked[0]
+        assert "answers the mail: “Dinner”, " in user.asked[0]  # no id, which says nothing to a person
         sent = (await user.mailbox.search(MailQuery(folder="sent"))).mails
         assert len(sent) == 1
         raw = (await user.mailbox.fetch("Sent", sent[0].uid)).decode()

@@ -33,6 +33,15 @@ test("a question is what is asked, where it comes from, and a row for each value
   assert.equal(read("Este chat contiene contenido de archivos. ¿Puedo abrir esto?").asks, "¿Puedo abrir esto?");
 });
 
+test("a text behind bars is one value, and makes no row of its own", () => {
+  const text = "May I send this mail?\n  to:\n    1: a@b.c\n  text:\n    │ Hello:\n    │ \n    │ to: x@y.z\n    │   cc: all\n  attachments:\n    a.txt: 1 KB";
+  assert.deepEqual(read(text).rows, [
+    { name: "to", path: "1", value: "a@b.c" },
+    { name: "text", path: "", value: "Hello:\n\nto: x@y.z\n  cc: all", lines: true },
+    { name: "attachments", path: "a.txt", value: "1 KB" },
+  ]);
+});
+
 test("a key answers only where nobody types, and not at once", () => {
   const y = { key: "y", ctrlKey: false, metaKey: false, altKey: false, repeat: false };
   const card = { inCard: true, typing: false, free: false, age: 9000 };
@@ -106,6 +115,6 @@ test("many calls that went well are one fold; failed and running ones and files 
 test("a call is a verb and on what, and a carriage return overwrites its line", () => {
   assert.deepEqual(doing("bash", "$ ls -la"), ["do_run", "ls -la"]);
   assert.deepEqual(doing("read_file", "read_file a.txt"), ["do_read", "a.txt"]);
-  assert.deepEqual(doing("mail_send", "mail_send {}"), ["", "mail_send {}"]);
+  assert.deepEqual(doing("their_tool", "their_tool {}"), ["", "their_tool {}"]);
   assert.equal(printed("one\n10 %\r90 %"), "one\n90 %");
 });

@@ -29,6 +29,17 @@ function doing(chat) {
   return [what, since, chat.queued ? say("queued", { count: chat.queued }) : ""].filter(Boolean).join(" · ");
 }
 
+/** How a calendar, a mailbox or the browser does.
+ * @param {any} each
+ */
+function service(each) {
+  const words = { ...each, time: each.used ? clock(Date.parse(each.used) / 1000) : "" };
+  if (each.error) return say("service_failed", words);
+  if (each.kind === "browser") return say(each.pages === 1 ? "browser_page" : "browser_pages", words);
+  if (each.kind === "channel") return say("mail_channel_row", words);
+  return say(each.used ? `${each.kind}_used_at` : `${each.kind}_unused`, words);
+}
+
 /** The headline: "All well", or what is not in order and what to do. */
 function headline() {
   const title = make("p", { class: "headline" });
@@ -108,13 +119,13 @@ export const panel = {
     const restarted = make("ul", { class: "plain-list hint restarted" });
     const workers = make("ul", { class: "plain-list" });
     const workerSection = section(say("workers"), workers);
-    const calendars = make("ul", { class: "plain-list" });
-    const calendarSection = section(say("calendars"), calendars);
+    const services = make("ul", { class: "plain-list" });
+    const serviceSection = section(say("services"), services);
     const details = make(
       "details",
       { class: "engineer" },
       make("summary", {}, say("details")),
-      make("div", { class: "stack" }, about, calendarSection, workerSection, section(say("turn_times"), times), section(say("restarts"), restarts, restarted), section(say("tree"), tree.element)),
+      make("div", { class: "stack" }, about, serviceSection, workerSection, section(say("turn_times"), times), section(say("restarts"), restarts, restarted), section(say("tree"), tree.element)),
     );
     const stop = actions([{ text: say("stop_all"), icon: "stop", kind: "danger", act: stopAll }]);
     const room = make("div", { class: "panel stack status-panel" }, head.element, stop, section(say("chats_in_memory"), chats.element), section(say("turns"), turns.element), details);
@@ -143,11 +154,8 @@ export const panel = {
         const lines = guides(now.actors);
         const keys = paths(now.actors);
         tree.update(now.actors.map((/** @type {any} */ actor, /** @type {number} */ at) => ({ ...actor, line: lines[at], path: keys[at] })));
-        calendarSection.hidden = !now.calendars.length;
-        arrange(calendars, now.calendars.map((/** @type {any} */ each) => make("li", {}, say(
-          each.error ? "calendar_failed" : each.read ? "calendar_read_at" : "calendar_unread",
-          { ...each, time: each.read ? clock(Date.parse(each.read) / 1000) : "" },
-        ))));
+        serviceSection.hidden = !now.services.length;
+        arrange(services, now.services.map((/** @type {any} */ each) => make("li", {}, service(each))));
         workerSection.hidden = !now.workers.length;
         arrange(workers, now.workers.map((/** @type {any} */ each) => make("li", {}, say(`worker_${each.state}`, each))));
         showAbout();

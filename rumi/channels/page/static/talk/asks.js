@@ -149,7 +149,10 @@ function card(ask) {
   const title = make("h2", { id: "ask-title" }, ask.bot ? say("ask_of_bot", { bot: ask.bot }) : ask.kind === "plan" ? say("ask_plan") : asks);
   const lead = ask.bot || ask.kind === "plan" ? [make("p", {}, asks)] : [];
   const origin = from ? [make("p", { class: "ask-from" }, icon("warn"), make("span", {}, from))] : [];
-  const values = make("dl", { class: "ask-rows" }, ...rows.flatMap(({ name, path, value }) => [make("dt", {}, path ? `${name} · ${path}` : name), make("dd", { dir: "auto" }, whole(value))]));
+  const values = make("dl", { class: "ask-rows" }, ...rows.flatMap(({ name, path, value, lines }) => [
+    make("dt", {}, path ? `${name} · ${path}` : name),
+    make("dd", { dir: "auto" }, lines ? unfolded(value) : whole(value)),
+  ]));
   scrollable(values, say("ask_values"));
   const yes = make("button", { type: "button", class: "primary yes", "aria-keyshortcuts": letterOf(say("yes")) }, say("yes"), make("kbd", {}, letterOf(say("yes")).toUpperCase()));
   const no = make("button", { type: "button", class: "no", "aria-keyshortcuts": "n" }, say("no"), make("kbd", {}, "N"));
@@ -187,9 +190,17 @@ function card(ask) {
 function whole(value) {
   if (value.length <= LONG) return value;
   const summary = make("summary", {}, make("span", { class: "clip" }, value.slice(0, LONG)), make("span", { class: "faint" }, say("characters", { count: value.length })));
+  return make("details", {}, summary, unfolded(value));
+}
+
+/**
+ * Return a text with its lines, such as that of a mail: it is never folded, because nobody should say yes unread.
+ * @param {string} value
+ */
+function unfolded(value) {
   const body = make("div", { class: "folded" }, value);
   scrollable(body, say("whole_question"));
-  return make("details", {}, summary, body);
+  return body;
 }
 
 /** @param {KeyboardEvent} event */

@@ -1,11 +1,12 @@
 // @ts-check
 // The text of a question as what is asked, where it comes from, and one row for each real value.
 
-/** @typedef {{name: string, path: string, value: string}} ValueRow */
+/** @typedef {{name: string, path: string, value: string, lines?: boolean}} ValueRow `lines`: a text with its lines */
 
 /**
  * Read a question's text: its first line is what is asked, a line with two spaces is a value by its name, and
- * one with four is one value of the name above. What is neither goes on with the value above.
+ * one with four is one value of the name above. Lines behind a bar are one text: whatever they say, they are
+ * no rows of their own. What is neither goes on with the value above.
  * @param {string} text
  * @returns {{from: string, asks: string, rows: ValueRow[]}}
  */
@@ -17,6 +18,13 @@ export function read(text) {
   const rows = [];
   let name = "";
   for (const line of lines) {
+    if (line.startsWith("    │")) {
+      const said = line.slice("    │ ".length);
+      const last = rows.at(-1);
+      if (last?.lines && last.name === name) last.value += `\n${said}`;
+      else rows.push({ name, path: "", value: said, lines: true });
+      continue;
+    }
     const value = /^( {2}| {4})(\S[^:]*):(?: (.*))?$/.exec(line);
     if (value && value[1].length === 2) {
       name = value[2];

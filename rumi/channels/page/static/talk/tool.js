@@ -17,6 +17,9 @@ const VERBS = {
   web_fetch: "do_open", web_search: "do_search", note: "do_note", make_image: "do_draw", delegate: "do_delegate",
   research: "do_research", research_repo: "do_research", remember: "do_remember", forget: "do_forget",
   remind: "do_schedule", schedule: "do_schedule", use_skill: "do_skill", recall: "do_recall", sleep: "do_sleep",
+  mail_search: "do_mail_search", mail_read: "do_mail_read", mail_save: "do_mail_save", mail_draft: "do_mail_draft", mail_send: "do_mail_send",
+  calendar_read: "do_calendar_read", calendar_free: "do_calendar_free", calendar_write: "do_calendar_write",
+  browser_open: "do_browser_open", browser_read: "do_browser_read", browser_click: "do_browser_click", browser_fill: "do_browser_fill",
 };
 
 /**
