@@ -20,8 +20,11 @@ chat: $(READY)
 
 # Each module's tests stay on one worker, so that they share its servers. WORKERS=0 runs all in one process.
 WORKERS  ?= $(shell echo $$(($$(nproc) * 2)))
+# Long tests wait more than they compute.
+LONG_WORKERS ?= $(shell echo $$(($$(nproc) * 3)))
 LONG     := long and not alone and not more
-PARALLEL := --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder
+MODULES  := --dist loadscope --no-loadscope-reorder
+PARALLEL := --numprocesses $(WORKERS) $(MODULES)
 
 # A test that fails beside others is run once more by itself: some talk to real processes in real time, and
 # four of them share two processors. It counts if it fails again; what passes only then is still printed above.
@@ -43,7 +46,7 @@ seeds: $(READY)
 # processors for itself, and 200 histories of one process and of several workers, always the same ones, of
 # which `make test` plays the first 25 each.
 histories: $(READY)
-	$(BIN)/pytest $(PARALLEL) -m "$(LONG)" \
+	$(BIN)/pytest --numprocesses $(LONG_WORKERS) $(MODULES) -m "$(LONG)" \
 	    || $(BIN)/pytest -m "$(LONG)" --last-failed --last-failed-no-failures none
 	$(BIN)/pytest -m alone tests/sandbox || $(BIN)/pytest -m alone --last-failed --last-failed-no-failures none
 	SIMULATIONS=200 $(BIN)/pytest --numprocesses 2 tests/simulation/test_histories.py \
@@ -51,7 +54,7 @@ histories: $(READY)
 
 # Further seeds and faults of tests of which `make check` runs a few.
 more: $(READY)
-	$(BIN)/pytest $(PARALLEL) -m more
+	$(BIN)/pytest --numprocesses $(LONG_WORKERS) $(MODULES) -m more
 
 # The one command before a commit: format, lint, types, the page's scripts, imports, documents, the long simulation, tests.
 check: static histories test

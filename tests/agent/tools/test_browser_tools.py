@@ -12,7 +12,7 @@ from rumi.agent.tools.browser_page import ChatPage, HasPictures
 from rumi.platform.texts.questions import question
 from rumi.web.browser.acting import check
 from rumi.web.browser.messages import Act, BrowserSettings, Filling, PageError, Step, StepResult
-from rumi.web.browser.snapshot import Effect, Element, Kind, PageSnapshot
+from rumi.web.browser.snapshot import ElementEffect, Element, Kind, PageSnapshot
 
 SHOP = "https://shop.example"
 
@@ -39,7 +39,7 @@ async def _no_picture(picture: bytes) -> HasPictures:
 
 
 def element(ref: str, kind: Kind, host: str = "shop.example", node: int = 1) -> Element:
-    return Element(ref, node, "frame", Effect(kind, kind, ref, host, f"https://{host}", True))
+    return Element(ref, node, "frame", ElementEffect(kind, kind, ref, host, f"https://{host}", True))
 
 
 async def test_a_server_is_not_open_after_a_no() -> None:
