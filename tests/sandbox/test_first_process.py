@@ -122,7 +122,7 @@ async def test_no_attack_delays_the_next_command_or_its_kill(open_box: OpenBox) 
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", [*WAYS[:5], *(pytest.param(way, marks=pytest.mark.more) for way in WAYS[5:])])
 async def test_after_a_kill_of_rumi_nothing_runs_whatever_was_tried(
     way: str, engine_words: tuple[str, str], attacks: bytes, new_installation: str, tmp_path: Path
 ) -> None:

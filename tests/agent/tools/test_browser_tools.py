@@ -12,7 +12,7 @@ from rumi.agent.tools.browser_page import ChatPage, HasPictures
 from rumi.platform.texts.questions import question
 from rumi.web.browser.acting import check
 from rumi.web.browser.messages import Act, BrowserSettings, Filling, PageError, Step, StepResult
-from rumi.web.browser.snapshot import ElementEffect, Element, Kind, PageSnapshot
+from rumi.web.browser.snapshot import Element, ElementEffect, Kind, PageSnapshot
 
 SHOP = "https://shop.example"
 
