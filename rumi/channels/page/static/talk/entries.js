@@ -9,7 +9,7 @@ import { grouped } from "./groups.js";
 import { label } from "./labels.js";
 import { separate, unfold } from "./lines.js";
 import { show } from "./parts.js";
-import { surplus } from "./surplus.js";
+import { charsOf, surplus } from "./surplus.js";
 
 export { follow };
 
@@ -109,13 +109,6 @@ function order() {
       footOf(entry);
     });
   });
-}
-
-/** @param {Known} known */
-function charsOf(known) {
-  let count = 0;
-  for (const { text } of known.parts.values()) count += text?.raw.length ?? 0;
-  return count;
 }
 
 /** Take away the oldest entries of a long conversation, unless the reader is further up. */
@@ -230,8 +223,7 @@ export function loadEarlier() {
   const mine = loadPage().finally(() => {
     if (loading === mine) loading = null;
   });
-  loading = mine;
-  return mine;
+  return (loading = mine);
 }
 
 async function loadPage() {

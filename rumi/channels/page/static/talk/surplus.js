@@ -2,6 +2,7 @@
 // Which entries of a long conversation a window need not keep: it can load them again.
 
 /** @typedef {import("../types.js").Head} Head */
+/** @typedef {import("./entries.js").Known} Known */
 
 /** As many entries stay as the server keeps. */
 export const MOST_ENTRIES = 200;
@@ -36,4 +37,14 @@ export function surplus(heads, sizes = []) {
   const last = () => Math.max(...heads.slice(0, cut).map(({ number }) => number));
   while (cut > 0 && parts()) cut--;
   return heads.slice(0, cut);
+}
+
+/**
+ * The characters of an entry's texts.
+ * @param {Known} known
+ */
+export function charsOf(known) {
+  let count = 0;
+  for (const { text } of known.parts.values()) count += text?.raw.length ?? 0;
+  return count;
 }
