@@ -69,6 +69,7 @@ def test_what_others_have_written_is_text(page: Page) -> None:
     say(page, f"shows {text}")
     answer = page.locator(".entry.answer.done").last
     expect(answer).to_contain_text("<script>")
+    expect(answer.locator("a").first).to_be_attached()  # the last block is rendered
     assert answer.locator(":is(img, script, b, i, iframe, style)").count() == 0
     links = answer.locator("a").evaluate_all("all => all.map((each) => each.href)")
     assert links
