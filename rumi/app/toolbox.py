@@ -18,9 +18,6 @@ from rumi.agent.tools.bash import Bash, BashOutput, BashStop
 from rumi.agent.tools.delegate import Delegate
 from rumi.agent.tools.edit_file import EditFile
 from rumi.agent.tools.forget import ForgetTool
-from rumi.agent.tools.mail_read import MailRead, MailSave
-from rumi.agent.tools.mail_search import MailSearch
-from rumi.agent.tools.mail_send import MailDraft, MailSend
 from rumi.agent.tools.make_image import MakeImage
 from rumi.agent.tools.nothing_new import NothingNew
 from rumi.agent.tools.read_file import ReadFile
@@ -71,11 +68,6 @@ _ONE_FORM: Final = (
         DeclareTool,
         SharedListTool,
         NothingNew,
-        MailSearch,
-        MailRead,
-        MailSave,
-        MailDraft,
-        MailSend,
     ),
 )
 
@@ -206,13 +198,18 @@ def specs_now() -> Mapping[str, Sequence[ToolSpec]]:
     from rumi.agent.tools.browser_open import OPEN_SPEC, READ_SPEC
     from rumi.agent.tools.calendar_read import CalendarFree, CalendarRead
     from rumi.agent.tools.calendar_write import CalendarWrite
+    from rumi.agent.tools.mail_read import MailRead, MailSave
+    from rumi.agent.tools.mail_search import MailSearch
+    from rumi.agent.tools.mail_send import MailDraft, MailSend
 
+    of_calendars = (CalendarRead, CalendarFree, CalendarWrite)
+    of_mail = (MailSearch, MailRead, MailSave, MailDraft, MailSend)
     forms: dict[str, list[ToolSpec]] = {
         spec.name: [spec] for spec in (OPEN_SPEC, READ_SPEC, CLICK_SPEC, FILL_SPEC)
     }
     for tool in (Bash, ResearchTool, RepositoryTool, WebFetch):
         for spec in tool.specs:
             forms.setdefault(spec.name, []).append(spec)
-    for tool_type in (*_ONE_FORM, *SCHEDULE_TOOLS, CalendarRead, CalendarFree, CalendarWrite):
+    for tool_type in (*_ONE_FORM, *SCHEDULE_TOOLS, *of_calendars, *of_mail):
         forms.setdefault(tool_type.spec.name, []).append(tool_type.spec)
     return forms

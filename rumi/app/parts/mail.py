@@ -12,10 +12,6 @@ from typing_extensions import override
 
 from actors import Actor, ChildSpec
 from rumi.agent.tool import Tool
-from rumi.agent.tools.mail_access import KnownMails, MailAccess
-from rumi.agent.tools.mail_read import MailRead, MailSave
-from rumi.agent.tools.mail_search import MailSearch
-from rumi.agent.tools.mail_send import MailDraft, MailSend
 from rumi.app.parts.inputs import TreeInputs
 from rumi.app.parts.store import StorePart
 from rumi.chats.context import ChatView
@@ -28,6 +24,7 @@ from rumi.texts import translate
 from rumi.web.files_from_web import FilesFromWeb
 
 if TYPE_CHECKING:
+    from rumi.agent.tools.mail_access import KnownMails
     from rumi.services.mail.client import Mailbox
     from rumi.web.readers.files.reading import Looks
 
@@ -65,6 +62,11 @@ class MailPart:
 
     def tools(self, name: str, view: ChatView) -> tuple[Tool, ...]:
         """Return the tools of a mailbox for a chat to which it belongs."""
+        from rumi.agent.tools.mail_access import KnownMails, MailAccess
+        from rumi.agent.tools.mail_read import MailRead, MailSave
+        from rumi.agent.tools.mail_search import MailSearch
+        from rumi.agent.tools.mail_send import MailDraft, MailSend
+
         section = self.inputs.loaded.settings.mail[name]
 
         async def save(path: str, body: bytes, suggested: str) -> PlacedFile:
