@@ -73,17 +73,6 @@ def read_effect(transaction: Transaction, turn: str, key: str) -> Effect | None:
 
 
 @step(reads=True)
-def unsettled_effects(transaction: Transaction, kind: str) -> tuple[tuple[str, Effect], ...]:
-    """Return the effects of a kind whose outcome is not stored, each with its chat, oldest first."""
-    rows = transaction.db.execute(
-        "SELECT chat, turn, key, kind, what, state, note, created FROM effects"
-        " WHERE kind = ? AND state IN ('reserved', 'handed_over') ORDER BY id",
-        (kind,),
-    ).fetchall()
-    return tuple((chat, Effect(*fields)) for chat, *fields in rows)
-
-
-@step(reads=True)
 def effects_since(transaction: Transaction, kind: str, since: float) -> int:
     """Return how many effects of a kind were reserved since a time and may have been done."""
     row = transaction.db.execute(

@@ -34,9 +34,3 @@ def move_mail_position(transaction: Transaction, account: str, folder: str, posi
         " OR mail_positions.upto < excluded.upto",
         (clean(account), clean(folder), position.validity, position.upto, transaction.now()),
     )
-
-
-@step()
-def forget_mail_positions(transaction: Transaction, account: str) -> None:
-    """Delete the positions of a mailbox that is not configured any more."""
-    transaction.db.execute("DELETE FROM mail_positions WHERE account = ?", (clean(account),))
