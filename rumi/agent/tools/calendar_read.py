@@ -83,10 +83,9 @@ class ChatCalendars:
         return found, window
 
 
-class CalendarRead(Tool):
-    """The `calendar_read` tool, bound to one chat."""
+class _ReadsCalendars(Tool):
+    """What both tools share."""
 
-    spec = READ
     concurrent = True
     only_reads = True
     looks_outside = True
@@ -97,6 +96,12 @@ class CalendarRead(Tool):
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         """Return None: the servers get a time and nothing else."""
         return None
+
+
+class CalendarRead(_ReadsCalendars):
+    """The `calendar_read` tool, bound to one chat."""
+
+    spec = READ
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         """Read the calendars, and return their events. Titles are words of others, so they taint the turn."""
@@ -131,20 +136,10 @@ class CalendarRead(Tool):
         return ToolResult(ok, "\n".join(said), tainted=tainted, may_change=True, advice=advice)
 
 
-class CalendarFree(Tool):
+class CalendarFree(_ReadsCalendars):
     """The `calendar_free` tool, bound to one chat. Its result has only times, so it taints nothing."""
 
     spec = FREE
-    concurrent = True
-    only_reads = True
-    looks_outside = True
-
-    def __init__(self, calendars: ChatCalendars) -> None:
-        self._calendars = calendars
-
-    def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return None: the servers get a time and nothing else."""
-        return None
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         """Read the calendars, and return the free times. A calendar that cannot be read is an error."""
