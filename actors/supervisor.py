@@ -33,6 +33,10 @@ class Supervisor(BaseSupervisor):
     RestartLimitExceeded: its parent handles that as a crash of this supervisor, and a root raises the error
     from `running()`.
 
+    If `isolates` is set, which needs "one_for_one", each child has a restart budget of its own. A child that
+    would exceed it, or that cannot start, stops for good, and the others run on. So code that may not be
+    trusted to work, such as a plugin's, can never end the tree by its crashes.
+
     The root calls `observe` with every event of the tree; `observe` must be quick and must not wait.
     """
 
@@ -44,11 +48,16 @@ class Supervisor(BaseSupervisor):
         max_restarts: int = 3,
         within: float = 5.0,
         observe: Callable[[TreeEvent], None] | None = None,
+        isolates: bool = False,
     ) -> None:
         super().__init__(id, max_restarts=max_restarts, within=within, observe=observe)
+        if isolates and strategy != "one_for_one":
+            raise ValueError(f'{id}: only a supervisor with strategy "one_for_one" isolates its children')
         self.strategy = strategy
+        self.isolates = isolates
         self._children: list[Node] = []
         self._intensity = RestartIntensity(max_restarts, within)
+        self._budgets: dict[Node, RestartIntensity] = {}  # of each child, if this supervisor isolates them
         self._due: dict[Node, float] = {}  # ended children that require a group restart, with their delays
 
     def add(self, spec: ChildSpec[M]) -> ActorRef[M]:
@@ -90,6 +99,7 @@ class Supervisor(BaseSupervisor):
         # A restarted supervisor starts with an unused budget: its parent has counted the restart already, and
         # restarts of the previous incarnation must not make the new one fail at its first crash.
         self._due.clear()
+        self._budgets.clear()
         self._intensity = RestartIntensity(self.max_restarts, self.within)
         for child in self._children:
             child._renew()
@@ -109,9 +119,15 @@ class Supervisor(BaseSupervisor):
             child._begin(self._nursery)
             await self._until(lambda: child.state != "starting" or self._ending or bool(self._due))  # noqa: B023
             if child._start_error is not None:
-                self._fail(child._start_error)
+                self._start_failed(child, child._start_error)
             if self._ending or self._due:
                 return
+
+    def _start_failed(self, child: Node, error: BaseException) -> None:
+        if self.isolates and isinstance(error, Exception):
+            child._finalise("crashed")
+        else:
+            self._fail(error)
 
     async def _watch(self) -> None:
         while not self._ending:
@@ -148,10 +164,20 @@ class Supervisor(BaseSupervisor):
         await self._stop_in_reverse(self._children, final=self.over or self._parent is None)
 
     def _count_restart(self, child: Node, now: float) -> bool:
-        return self._intensity.allow(now)
+        if not self.isolates:
+            return self._intensity.allow(now)
+        if child not in self._budgets:
+            self._budgets[child] = RestartIntensity(self.max_restarts, self.within)
+        return self._budgets[child].allow(now)
 
     def _limit_reached(self, child: Node, cause: BaseException | None) -> None:
-        """Fail this supervisor, which escalates the error to its parent."""
+        """Fail this supervisor, which escalates the error, or stop an isolated child for good."""
+        if self.isolates:
+            limit = RestartLimitExceeded(child.path, self.max_restarts, self.within, cause)
+            child._finalise("crashed")
+            self._emit(TreeEvent("limit_reached", child.path, child.incarnation, limit))
+            self._wake()
+            return
         error = RestartLimitExceeded(self.path, self.max_restarts, self.within, cause)
         self._emit_event("limit_reached", error=error)
         self._fail(error)

@@ -1,12 +1,13 @@
 """What supervisors do after every kind of end, for every kind of child and every strategy."""
 
+from contextlib import suppress
 from typing import Literal
 
 import pytest
 import trio
 import trio.testing
 
-from actors import Backoff, RestartLimitExceeded, Supervisor, TreeEvent
+from actors import ActorStopped, Backoff, RestartLimitExceeded, Supervisor, TreeEvent
 from actors.spec import Restart
 from actors.supervisor import Strategy
 from tests.fakes.actors import Broken, Crash, Do, Echo, End, House, Note, Probe, Script, Work
@@ -670,3 +671,63 @@ def test_ids_are_unique_and_specs_make_sense() -> None:
         house.add("b", idle_s=1.0)
     with pytest.raises(ValueError, match="within"):
         Supervisor("root", within=0)
+
+
+async def test_an_isolated_child_at_its_limit_stops_for_good_and_the_others_run_on() -> None:
+    events: list[TreeEvent] = []
+    house = House(max_restarts=2, isolates=True, observe=events.append)
+    broken, well = house.add("broken"), house.add("well")
+    async with house.up():
+        for _ in range(3):
+            with pytest.raises(Exception):  # noqa: B017  # the crash, whatever it is called
+                await broken.ask(Crash())
+        await settle()
+        with pytest.raises(ActorStopped):
+            await broken.ask(Echo(1))
+        # The others' budgets are their own: each may crash as often as one alone.
+        for _ in range(2):
+            await well.tell(Crash())
+        assert await well.ask(Echo(1)) == 1
+        assert house.node("broken").state == "stopped"
+        assert house.node("well").incarnation == 3
+    limits = [event for event in events if event.kind == "limit_reached"]
+    assert [event.path for event in limits] == ["root/broken"]
+    assert isinstance(limits[0].error, RestartLimitExceeded)
+
+
+async def test_an_isolated_child_that_cannot_start_leaves_the_others_running() -> None:
+    house = House(isolates=True)
+    broken = house.add("broken", Script(start_errors={1: Broken("cannot")}))
+    well = house.add("well")
+    async with house.up():
+        assert await well.ask(Echo(1)) == 1
+        with pytest.raises(ActorStopped):
+            await broken.ask(Echo(1))
+        assert house.node("broken").last_error == "Broken: cannot"
+
+
+async def test_an_isolated_supervisor_fails_alone() -> None:
+    root = Supervisor("root", strategy="rest_for_one", max_restarts=0)
+    house = House(root)
+    house.add("above")
+    fence = root.add_supervisor(Supervisor("fence", max_restarts=1, isolates=True))
+    nested = fence.add_supervisor(Supervisor("nested", max_restarts=1))
+    broken, below = nested.add(house.spec("broken")), house.add("below")
+    async with house.up():
+        for _ in range(4):  # two of each incarnation of `nested`
+            with suppress(ActorStopped):
+                await broken.tell(Crash())
+            await settle()
+        with pytest.raises(ActorStopped):
+            await broken.ask(Echo(1))
+        assert await below.ask(Echo(1)) == 1
+        assert [house.node(id).incarnation for id in ("above", "fence", "below")] == [1, 1, 1]
+    assert house.said("stopped")[-2:] == [
+        ("below", 1, "stopped", "stopped"),
+        ("above", 1, "stopped", "stopped"),
+    ]
+
+
+async def test_only_one_for_one_isolates() -> None:
+    with pytest.raises(ValueError, match="one_for_one"):
+        Supervisor("root", strategy="rest_for_one", isolates=True)
