@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from rumi.errors import RumiError
 
@@ -88,8 +88,8 @@ class Channel:
     each has a different `account` at the service.
     """
 
-    name: ClassVar[str]
-    prefix: "ClassVar[ChannelPrefix | None]" = None
+    name: str
+    prefix: "ChannelPrefix | None" = None
     account: str = ""
 
     def open(self, process: Process) -> AbstractAsyncContextManager[None]:
@@ -130,6 +130,10 @@ class Channel:
 
         `reached` returns a port to a chat at the worker that serves it.
         """
+
+    def deliveries_taken(self) -> "Sequence[Taker]":
+        """Return the deliveries of the channel's service, which the listener of the process takes."""
+        return ()
 
     def add_takers(self, takers: "Sequence[Taker]") -> str:
         """Accept these deliveries of other servers too; called before `add_view`.

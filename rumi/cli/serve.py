@@ -3,22 +3,16 @@
 import gc
 import os
 import resource
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 
 import click
 
+from rumi.channels.registration import ServeFlags, Serving
 from rumi.cli import GENERATIONS, run_async
 from rumi.cli.printing import echo
 from rumi.texts import gettext
-
-if TYPE_CHECKING:
-    from rumi.channels.channel import Channel
-    from rumi.channels.telegram import Telegram
-    from rumi.platform.config.cascade import Loaded
-    from rumi.platform.home import Home
-    from rumi.texts import Language
 
 
 @click.command()
@@ -51,41 +45,19 @@ def command(
     `rumi web link` prints another one, and `rumi web sessions` lists the browsers that are logged in.
     """
     flags = {"telegram.webhook": webhook, "telegram.listen": listen}
-    serve_until_signal(
-        "rumi serve",
-        web=lambda loaded: web if web is not None else loaded.settings.serve.web,
-        telegram=_telegram_is_configured if telegram is None else lambda loaded: telegram,
-        flags=flags,
-    )
+    serve_until_signal("rumi serve", ServeFlags(web, telegram), flags)
 
 
-def _telegram_is_configured(loaded: "Loaded") -> bool:
-    telegram = loaded.settings.telegram
-    return any((*loaded.bots().values(), telegram.bots, telegram.webhook))
+def serve_until_signal(purpose: str, channels: ServeFlags, flags: Mapping[str, object] | None = None) -> None:
+    """Lock the home; serve clients and the channels that the configuration and the command line name.
 
-
-def serve_until_signal(
-    purpose: str,
-    *,
-    web: "Callable[[Loaded], str | None]",
-    telegram: "Callable[[Loaded], bool]",
-    flags: Mapping[str, object] | None = None,
-    listens: bool = True,
-) -> None:
-    """Lock the home; serve clients, Telegram if `telegram()` is True, and a page if `web()` has an address.
-
-    `flags` are command line values that override the configuration. If `listens` is True, it also listens for
-    webhooks and health probes, if an address for them is configured.
+    `flags` are command line values that override the configuration.
 
     Raises:
         RumiError: The service cannot start; the message says what to do.
     """
     _let_many_files_be_open()
-    run_async(_serve, purpose, web, telegram, flags or {}, listens)
-
-
-LISTEN = "127.0.0.1:8443"
-"""Default address of the listener if there is a webhook, or a trigger that takes requests."""
+    run_async(_serve, purpose, channels, flags or {})
 
 
 def _let_many_files_be_open() -> None:
@@ -104,13 +76,7 @@ def look_for_cycles_seldom() -> None:
     gc.set_threshold(*GENERATIONS)
 
 
-async def _serve(
-    purpose: str,
-    web: "Callable[[Loaded], str | None]",
-    telegram: "Callable[[Loaded], bool]",
-    flags: Mapping[str, object],
-    listens: bool,
-) -> None:
+async def _serve(purpose: str, channel_flags: ServeFlags, flags: Mapping[str, object]) -> None:
     import trio
 
     from rumi.app.app import open_app
@@ -118,10 +84,13 @@ async def _serve(
     from rumi.app.engine import ready_engine
     from rumi.app.settings import cluster_of, require_chosen_model, require_model
     from rumi.app.shutdown import serve_channels, stop_signals
+    from rumi.channels.opening import open_channels, wanted_channels
     from rumi.channels.terminal.progress import show_progress
     from rumi.cli.control import yield_home
     from rumi.cli.group import note_old_name
+    from rumi.cli.mcp_serve import endpoint_of
     from rumi.platform.config.cascade import load_settings
+    from rumi.platform.config.commands import read_keys
     from rumi.platform.config.files import home_from
     from rumi.platform.home import Home
     from rumi.platform.texts.language import detect_language
@@ -130,105 +99,54 @@ async def _serve(
 
     home = Home(home_from(os.environ)).make()
     loaded = load_settings(home.root, os.environ, flags)
-    bots: tuple[Telegram, ...] = ()
-    if telegram(loaded):
-        from rumi.channels import telegram as telegram_package
-
-        require_model(loaded)
-        webhook = loaded.settings.telegram.webhook
-        bots = tuple([telegram_package.Telegram(webhook, name) for name in loaded.bots()])
-    else:
-        require_chosen_model(loaded)
-    mail = _mail(loaded) if listens else ()
     language = detect_language(loaded.settings.language, os.environ)
+    endpoint = partial(endpoint_of, home, loaded, language)
+    serving = Serving(home, loaded, language, _say, channel_flags, endpoint)
+    wanted = wanted_channels(serving)
+    for_many = any(one.writers == "others" for one in wanted)
+    (require_model if for_many else require_chosen_model)(loaded)
     yield_home(home)
-    listening = _listener(loaded, bots, language) if listens else nullcontext(())
-    with home.lock(purpose), _page(web(loaded), language, home, loaded) as page, listening as listener:
-        # First, so that a full disk is reported with advice, and not as the failure of some later write.
-        full = require_writable_disk(home, language)
-        cluster = cluster_of(loaded)
-        async with show_progress(language) as steps:
-            engine = await ready_engine(
-                home, loaded, steps.step, for_many=bool(bots or mail), leases=leases_of(cluster)
-            )
-        channels = (*page, *bots, *mail, *listener)
-        async with (
-            stop_signals() as stop,
-            open_app(
-                home, loaded, engine, channels=channels, full=full, service=True, cluster=cluster
-            ) as app,
-        ):
-            if (context := click.get_current_context(silent=True)) is not None:
-                note_old_name(context)  # now: it ends only with a signal
-            for note in app.notes:
-                _say(translate(language, note))
-            look_for_cycles_seldom()
-            app.attach_server.open()
-            if not page and not bots and not mail:
-                _say(gettext(language, "Serving terminals: rumi chat. Ctrl-C ends me."))
-            fact_extraction = app.services.fact_extraction
-            drain_s = loaded.settings.store.drain_s if loaded.settings.store.url else 0.0
-            ending = app.attach_server.wind_down
-            await serve_channels(
-                channels, app.inbox.chats, fact_extraction, language, _say, stop, ending, app.drain, drain_s
-            )
-            with trio.move_on_after(1):
-                await app.attach_server.wait_until_idle()
-
-
-def _mail(loaded: "Loaded") -> "tuple[Channel, ...]":
-    """Return the mail channel if a mailbox is Rumi's own."""
-    from rumi.platform.config.people import channel_mailbox
-
-    if channel_mailbox(loaded.settings) is None:
-        return ()
-    from rumi.app.settings import require_model
-    from rumi.channels.mail.channel import MailChannel
-
-    require_model(loaded)
-    return (MailChannel(),)
-
-
-@contextmanager
-def _page(
-    web: str | None, language: "Language", home: "Home", loaded: "Loaded"
-) -> "Iterator[tuple[Channel, ...]]":
-    """Listen for the web page at the address `web` and yield the page; without an address, yield nothing."""
-    if web is None:
-        yield ()
-        return
-    from rumi.channels.page import PageChannel, open_entrance
-    from rumi.channels.page.address import public_origin
-    from rumi.cli.mcp_serve import endpoint_of
-
-    sessions = home.run / "page-sessions.json"
-    auto = loaded.settings.language == "auto"
-    url = loaded.settings.page.url
-    public = "" if url is None else public_origin(url)
-    with open_entrance(web, language, _say, sessions, ask_browsers=auto, public=public) as entrance:
-        endpoint = endpoint_of(home, loaded, language)
-        if endpoint is not None:
-            where = f"{entrance.address.url}{endpoint.path}"
-            _say(gettext(language, "Programs may ask by MCP at {where}, with MCP_TOKEN.", where=where))
-        yield (PageChannel(entrance, endpoint),)
-
-
-@contextmanager
-def _listener(
-    loaded: "Loaded", bots: "Sequence[Telegram]", language: "Language"
-) -> "Iterator[tuple[Channel, ...]]":
-    """Open the listener for webhooks and health probes and yield it; without an address, yield nothing."""
-    telegram = loaded.settings.telegram
-    webhook = telegram.webhook if bots else None
-    events = any(trigger.secret is not None for trigger in loaded.settings.triggers.values())
-    where = telegram.listen or (LISTEN if webhook or events else None)
-    if where is None:
-        yield ()
-        return
-    from rumi.channels.http.listener import open_listener
-
-    with open_listener(where, language, [bot.deliveries for bot in bots if webhook]) as listener:
-        yield (listener,)
+    with home.lock(purpose):
+        loaded = await read_keys(loaded)
+        serving = replace(serving, loaded=loaded)
+        with open_channels(serving, wanted_channels(serving)) as channels:
+            # First, so that a full disk is reported with advice, and not as the failure of some later write.
+            full = require_writable_disk(home, language)
+            cluster = cluster_of(loaded)
+            async with show_progress(language) as steps:
+                engine = await ready_engine(
+                    home, loaded, steps.step, for_many=for_many, leases=leases_of(cluster)
+                )
+            async with (
+                stop_signals() as stop,
+                open_app(
+                    home, loaded, engine, channels=channels, full=full, service=True, cluster=cluster
+                ) as app,
+            ):
+                if (context := click.get_current_context(silent=True)) is not None:
+                    note_old_name(context)  # now: it ends only with a signal
+                for note in app.notes:
+                    _say(translate(language, note))
+                look_for_cycles_seldom()
+                app.attach_server.open()
+                if all(one.writers == "nobody" for one in wanted):
+                    _say(gettext(language, "Serving terminals: rumi chat. Ctrl-C ends me."))
+                fact_extraction = app.services.fact_extraction
+                drain_s = loaded.settings.store.drain_s if loaded.settings.store.url else 0.0
+                ending = app.attach_server.wind_down
+                await serve_channels(
+                    channels,
+                    app.inbox.chats,
+                    fact_extraction,
+                    language,
+                    _say,
+                    stop,
+                    ending,
+                    app.drain,
+                    drain_s,
+                )
+                with trio.move_on_after(1):
+                    await app.attach_server.wait_until_idle()
 
 
 def _say(line: str) -> None:

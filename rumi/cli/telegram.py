@@ -2,6 +2,7 @@
 
 import click
 
+from rumi.channels.registration import ServeFlags
 from rumi.cli.serve import serve_until_signal
 
 
@@ -10,4 +11,4 @@ from rumi.cli.serve import serve_until_signal
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def command(web: str | None, debug: bool) -> None:
     """Serve the Telegram bot until SIGINT or SIGTERM."""
-    serve_until_signal("rumi telegram", web=lambda loaded: web, telegram=lambda loaded: True)
+    serve_until_signal("rumi telegram", ServeFlags(web or "", telegram=True))

@@ -40,9 +40,10 @@ def serve(where: str, debug: bool) -> None:
 
     Without HOST:PORT it is at 127.0.0.1:8080.
     """
+    from rumi.channels.registration import ServeFlags
     from rumi.cli.serve import serve_until_signal
 
-    serve_until_signal("rumi web", web=lambda loaded: where, telegram=lambda loaded: False, listens=False)
+    serve_until_signal("rumi web", ServeFlags(where, telegram=False, others=False))
 
 
 async def _not_running(home: "Home", request: Mapping[str, object]) -> object:

@@ -106,7 +106,8 @@ class ChatIds:
             ValueError: A chat id could belong to two channels.
         """
         for one in self.prefixes:
-            if not one.text or any(one is not other and other.owns(one.text) for other in self.prefixes):
+            others = [other for other in self.prefixes if other not in (one, VIA)]
+            if not one.text or any(other.owns(one.text) for other in others):
                 raise ValueError(f"the prefix {one.text!r} does not tell one channel's chats from others")
 
     def including(self, others: Iterable[ChannelPrefix | None]) -> "ChatIds":
@@ -185,7 +186,9 @@ class ChatIds:
         return chat
 
     def _of_channel(self, chat: str) -> ChannelPrefix | None:
-        return next((prefix for prefix in self.prefixes if prefix.owns(chat)), None)
+        found = [prefix for prefix in self.prefixes if prefix.owns(chat)]
+        # Only `VIA` begins other prefixes: that of the plugin's channel itself says more.
+        return max(found, key=lambda prefix: len(prefix.text), default=None)
 
 
 def chat_of_folder(folder: str, ids: ChatIds) -> str:
@@ -209,6 +212,10 @@ TELEGRAM = ChannelPrefix("tg", "Telegram", numbers=True, groups="-", bots=True)
 
 MAIL = ChannelPrefix("mail-", "mail", people=True, later=True)
 
-BUILT_IN = ChatIds((TELEGRAM, MAIL))
+VIA = ChannelPrefix("via-", "a plugin")
+"""The beginning of the chat ids of all channels of plugins: `via-irc-…`. Ids of a channel that does not run
+begin with it too, so its chats keep their owners; whether they are groups is then not known."""
+
+BUILT_IN = ChatIds((TELEGRAM, MAIL, VIA))
 """The chat id prefixes of Rumi's built-in channels. They apply even if no such channel runs: chats of these
 channels keep their owners, and no client can choose their ids."""

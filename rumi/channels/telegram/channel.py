@@ -20,6 +20,7 @@ from rumi.agent.tools.send_file import SendFile as SendFileTool
 from rumi.channels.channel import Channel, Process, RoutedPort
 from rumi.channels.sending import DeliverFile, Flush, LeaveChats, LookFor, TakeChats
 from rumi.channels.spoken import speakable
+from rumi.channels.takers import Taker
 from rumi.channels.telegram.address import Moves
 from rumi.channels.telegram.api.bot import introduce, open_bot
 from rumi.channels.telegram.files.bring import TelegramFiles
@@ -128,6 +129,10 @@ class Telegram(Channel):
         self._receiver: ActorRef[StopPolling] | None = None
         self._webhook = None if webhook is None else with_path(webhook, bot_name)
         self.deliveries = Deliveries(bot_name)
+
+    @override
+    def deliveries_taken(self) -> Sequence[Taker]:
+        return () if self._webhook is None else (self.deliveries,)
 
     @asynccontextmanager
     async def open(self, process: Process) -> AsyncIterator[None]:

@@ -11,8 +11,8 @@ from rumi.agent.mcp.oauth.logins import ServerLogin, StoredLogins
 from rumi.agent.mcp.paths import advice
 from rumi.agent.mcp.pins import AcceptedTools
 from rumi.app.settings import mcp_settings_of
+from rumi.channels.built_in import LISTEN
 from rumi.cli.doctor.check import Check
-from rumi.cli.serve import LISTEN
 from rumi.errors import RumiError
 from rumi.platform.chat_ids import TELEGRAM
 from rumi.platform.config.cascade import Loaded

@@ -13,9 +13,11 @@ from pathlib import Path
 from rumi.errors import ConfigError
 from rumi.platform.config.editing import as_toml
 from rumi.platform.config.layers import ConfigLayers
+from rumi.platform.config.plugins import Plugins
 from rumi.platform.config.providers import PROVIDERS
 from rumi.platform.config.schema import (
     McpSection,
+    PluginSection,
     Section,
     Settings,
     TelegramBotSection,
@@ -69,13 +71,14 @@ class Loaded:
     """The effective configuration.
 
     `origins` maps every dotted key to the origin of its value: `default`, `config.toml`, the name of a
-    variable (`RUMI_…`) or `flag`. `notes` are warnings for the user.
+    variable (`RUMI_…`) or `flag`. `notes` are warnings for the user. `plugins` are the enabled plugins.
     """
 
     settings: Settings
     origins: Mapping[str, str]
     secrets: Secrets = field(repr=False)
     notes: tuple[str, ...]
+    plugins: Plugins = field(default_factory=Plugins, repr=False)
 
     def key(self, name: str) -> Secret | None:
         """Return the API key of the provider with this scheme or `custom:NAME`; None if no key is configured.
@@ -150,7 +153,8 @@ def load_settings(home: Path, environment: Mapping[str, str], flags: Mapping[str
     secrets = load_secrets(home, environment, key_references(settings), variables_of(settings))
     given = {name: Secret(url) for name, url in private_addresses(settings).items()}
     secrets = replace(secrets, keys={**secrets.keys, **given})
-    return Loaded(settings, origins, secrets, (*_notes(home), *layers.notes))
+    plugins = Plugins(settings.plugins, home, secrets)
+    return Loaded(settings, origins, secrets, (*_notes(home), *layers.notes), plugins)
 
 
 def _key_name(name: str) -> str:
@@ -186,7 +190,7 @@ def _leaves(section: Section, prefix: str = "") -> Iterator[tuple[str, object]]:
         value = getattr(section, name)
         if isinstance(value, Section):
             yield from _leaves(value, f"{prefix}{name}.")
-        elif isinstance(value, dict) and not isinstance(section, McpSection):
+        elif isinstance(value, dict) and not isinstance(section, McpSection | PluginSection):
             for key, inner in value.items():
                 if isinstance(inner, Section):
                     yield from _leaves(inner, f"{prefix}{name}.{key}.")

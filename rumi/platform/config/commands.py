@@ -48,7 +48,8 @@ async def read_keys(loaded: "Loaded") -> "Loaded":
     async with trio.open_nursery() as nursery:
         for name, command in left.items():
             nursery.start_soon(read, name, command)
-    return replace(loaded, secrets=replace(loaded.secrets, keys=keys, faults=faults))
+    secrets = replace(loaded.secrets, keys=keys, faults=faults)
+    return replace(loaded, secrets=secrets, plugins=loaded.plugins.with_secrets(secrets))
 
 
 async def printed(command: str, setting: str) -> str:

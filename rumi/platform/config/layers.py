@@ -25,6 +25,7 @@ from rumi.platform.config.schema import (
     MailSection,
     McpSection,
     PersonSection,
+    PluginSection,
     PriceSection,
     RoleSection,
     Section,
@@ -56,6 +57,7 @@ _NAMED: Mapping[Key, type[Section]] = {
     _TRIGGERS: TriggerSection,
     ("calendars",): CalendarSection,
     ("mail",): MailSection,
+    ("plugins",): PluginSection,
 }
 _TABLES = (*_NESTED, _PRICES, _MCP, *_NAMED)
 """Sections in which users choose the names of the subsections."""

@@ -19,6 +19,8 @@ SchemaRules: TypeAlias = Literal["open", "gemini", "grammar"]
 
 OFFLINE: Final = "offline"
 CUSTOM: Final = "custom"
+PLUGIN: Final = "plugin"
+"""The schemes of a configured server, and of an adapter that a plugin brings: `plugin:NAME:MODEL`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +283,7 @@ _ROWS: Final = (
 
 PROVIDERS: Final[Mapping[str, Provider]] = {row.scheme: row for row in _ROWS}
 
-SCHEMES: Final = (*PROVIDERS, CUSTOM)
+SCHEMES: Final = (*PROVIDERS, CUSTOM, PLUGIN)
 """The allowed schemes. The scheme is the part of a model's name before the colon."""
 
 CHOICES: Final = f"{', '.join(f'{scheme}:NAME' for scheme in SCHEMES)} and {OFFLINE}"

@@ -56,6 +56,7 @@ IMAGE_SIZE = re.compile(r"[1-9][0-9]{1,3}x[1-9][0-9]{1,3}")
 _DOMAIN = re.compile(r"(?!.{254})[a-z0-9](?:[a-z0-9-]{0,62}\.)+[a-z0-9-]{2,63}")
 _MOST_PATTERN_CHARS = 200
 _SERVER_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_DISTRIBUTION = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 # Of ASCII, a name has only letters, digits, `-`, `_` and single dots: people copy it into a shell.
 _SITE = re.compile(r"(?=.{1,253}\Z)(?:[a-z0-9-]+\.)*[a-z0-9-]+(?::[0-9]{1,5})?")
 _HOST_PORT = re.compile(
@@ -139,6 +140,11 @@ def _check_model_or_alias(name: str) -> None:
 def _check_alias(name: str) -> None:
     if not _SERVER_NAME.fullmatch(name) or name == OFFLINE:
         raise ValueError(f"a name of at most 64 letters, digits, `_` and `-`, other than {OFFLINE}")
+
+
+def _check_plugin(name: str) -> None:
+    if not _DISTRIBUTION.fullmatch(name):
+        raise ValueError("the name of a distribution in lower case, with `-` and without `_` and `.`")
 
 
 def _check_provider(name: str) -> None:
@@ -1107,6 +1113,20 @@ class TriggerSection(Section):
     mail_subject: Annotated[str, _checked(_check_pattern)] = "*"
 
 
+PluginValue: TypeAlias = bool | int | float | str | tuple[bool | int | float | str, ...]
+
+
+class PluginSection(Section):
+    """`[plugins.NAME]`: an installed distribution that extends Rumi; without `enabled`, it is not loaded.
+
+    `settings` are the plugin's own, and `secrets` its secrets, each a reference such as `$VAR` or `!command`.
+    """
+
+    enabled: bool = False
+    settings: dict[Annotated[str, _checked(_check_server_name)], PluginValue] = {}
+    secrets: dict[Annotated[str, _checked(_check_server_name)], KeyReference] = {}
+
+
 class TerminalSection(Section):
     """`[terminal]`: how the chat in a terminal works.
 
@@ -1170,5 +1190,6 @@ class Settings(Section):
     triggers: dict[Annotated[str, _checked(_check_trigger)], TriggerSection] = {}
     calendars: dict[Annotated[str, _checked(_check_server_name)], CalendarSection] = {}
     mail: dict[Annotated[str, _checked(_check_server_name)], MailSection] = {}
+    plugins: dict[Annotated[str, _checked(_check_plugin)], PluginSection] = {}
     terminal: TerminalSection = TerminalSection.model_construct()
     log: LogSection = LogSection.model_construct()

@@ -134,7 +134,8 @@ def trigger_key(name: str) -> str:
 _CALENDARS = "calendars."
 _MAIL = "mail."
 _PASSWORDS = "browser.passwords."
-_SETTINGS = (_TRIGGER, _CALENDARS, _MAIL, _PASSWORDS)
+_PLUGINS = "plugins."
+_SETTINGS = (_TRIGGER, _CALENDARS, _MAIL, _PASSWORDS, _PLUGINS)
 
 
 def calendar_key(name: str) -> str:
@@ -157,6 +158,11 @@ def password_key(name: str) -> str:
     return f"{_PASSWORDS}{name}.value"
 
 
+def plugin_key(plugin: str, name: str) -> str:
+    """Return the name of a plugin's secret among the keys, which is also the name of its setting."""
+    return f"{_PLUGINS}{plugin}.secrets.{name}"
+
+
 def key_setting(name: str) -> str:
     """Return the name of the setting that refers to a server's key."""
     if name in (VOICE_KEY, SPEECH_KEY, IMAGES_KEY) or name.startswith(_SETTINGS):
@@ -169,7 +175,8 @@ def key_references(settings: "Settings") -> dict[str, str]:
     """Return the configured references to API keys.
 
     Their names are the provider's scheme, `custom:NAME`, or the setting: of a server for voice or images, of
-    a trigger's secret, or of a password of a calendar, a mailbox or the browser.
+    a trigger's secret, of a password of a calendar, a mailbox or the browser, or of a secret of an enabled
+    plugin.
     """
     named = {
         **{f"custom:{name}": server.api_key for name, server in settings.model.custom.items()},
@@ -185,6 +192,11 @@ def key_references(settings: "Settings") -> dict[str, str]:
         },
         **{mail_key(name): mailbox.password for name, mailbox in settings.mail.items()},
         **{password_key(name): password.value for name, password in settings.browser.passwords.items()},
+        **{
+            plugin_key(plugin, name): reference
+            for plugin, section in settings.plugins.items()
+            for name, reference in (section.secrets.items() if section.enabled else ())
+        },
     }
     return {**settings.model.keys, **{name: text for name, text in named.items() if text is not None}}
 

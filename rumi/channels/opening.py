@@ -1,0 +1,99 @@
+"""Opening of the channels that a process serves: Rumi's own ones, those of plugins, and the listener."""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
+
+from rumi.channels.built_in import BUILT_IN, LISTENER
+from rumi.channels.channel import Channel
+from rumi.channels.registration import ChannelPlugin, Serving, Writers
+from rumi.errors import RumiError
+from rumi.platform.config.plugins import PluginPart
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class WantedChannel:
+    """A registration whose channels are served. `part` is None for Rumi's own ones."""
+
+    registration: ChannelPlugin
+    part: PluginPart[ChannelPlugin] | None = None
+
+    @property
+    def writers(self) -> Writers:
+        """Who writes in the channel."""
+        return self.registration.writers
+
+
+def wanted_channels(serving: Serving) -> list[WantedChannel]:
+    """Return the registrations of all channels that are configured, in the order in which they are opened."""
+    found = [WantedChannel(one) for one in BUILT_IN.values() if one.wanted(serving)]
+    if serving.flags.others:
+        plugins = serving.loaded.plugins
+        for part in plugins.of(ChannelPlugin):
+            seen = _of_plugin(serving, part)
+            if _guarded(plugins.notes.add, part, partial(part.registration.wanted, seen)):
+                found.append(WantedChannel(part.registration, part))
+    return [*found, *([WantedChannel(LISTENER)] if LISTENER.wanted(serving) else [])]
+
+
+@contextmanager
+def open_channels(serving: Serving, wanted: Sequence[WantedChannel]) -> Iterator[tuple[Channel, ...]]:
+    """Open the channels; close them when the block ends. A plugin that cannot open its channel leaves a note.
+
+    Raises:
+        RumiError: One of Rumi's own channels cannot be opened. The error says what to do.
+    """
+    with ExitStack() as stack:
+        opened: list[Channel] = []
+        for one in wanted:
+            seen = replace(serving, opened=tuple(opened))
+            if one.part is None:
+                opened += stack.enter_context(one.registration.open(seen))
+            else:
+                opened += _opened_by_plugin(stack, _of_plugin(seen, one.part), one.part)
+        yield tuple(opened)
+
+
+def _of_plugin(serving: Serving, part: PluginPart[ChannelPlugin]) -> Serving:
+    return replace(serving, prefix=part.registration.prefix(part.name), plugin=part.context)
+
+
+def _opened_by_plugin(
+    stack: ExitStack, serving: Serving, part: PluginPart[ChannelPlugin]
+) -> Sequence[Channel]:
+    from rumi.channels.guarded import GuardedChannel
+
+    notes, prefix = serving.loaded.plugins.notes, serving.prefix
+    assert prefix is not None
+
+    def opened() -> list[Channel]:
+        channels = list(stack.enter_context(part.registration.open(serving)))
+        if len(channels) > 1:
+            raise RumiError(
+                "A registration opens one channel, and this one opened {count}.", count=len(channels)
+            )
+        return channels
+
+    channels = _guarded(notes.add, part, opened) or []
+    note = partial(notes.add, part.context.plugin)
+    return [GuardedChannel(channel, prefix, note) for channel in channels]
+
+
+def _guarded(
+    note: Callable[[str, str], None], part: PluginPart[ChannelPlugin], call: Callable[[], T]
+) -> T | None:
+    """Return the result of a plugin's function; None if it raised an error, which is noted."""
+    try:
+        return call()
+    except Exception as error:  # a plugin may raise anything
+        said = error.message if isinstance(error, RumiError) else f"{type(error).__name__}: {error}"[:500]
+        note(part.context.plugin, said)
+        logger.warning("the plugin %s did not open its channel", part.context.plugin, exc_info=error)
+        return None
