@@ -34,7 +34,7 @@ class StatusSource:
     restarted after errors, the time and the last error. `counts` returns the counters of
     `rumi.channels.counters`, and `pending` the number of messages without a final reply. `workers`
     returns the last known workers that share the database; it is None if the process has its own database.
-    `services` returns the state of the configured calendars, if there are any.
+    `services` returns the state of the configured calendars and of the enabled plugins, if there are any.
     """
 
     tree: Callable[[], NodeStatus]

@@ -1,11 +1,11 @@
 """The tools of a chat other than its sandbox tools; they are created for each turn."""
 
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import trio
 
@@ -35,11 +35,13 @@ from rumi.memory.actor import AskMemory, asking_for_turn
 from rumi.memory.recall.actor import AskRecall
 from rumi.models.model import Message, Model, ModelRequest, ToolSpec
 from rumi.platform.chat_ids import ChatIds
+from rumi.platform.config.plugins import PluginPart
 from rumi.sandbox.incoming import PlacedFile
 from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.records import ScheduleRecord, TaskRecord
 from rumi.tasks.bots.bots import Bots, StartBot
-from rumi.tasks.research.tool import RepositoryTool, ResearchTool
+from rumi.tasks.kinds import TaskPlugin
+from rumi.tasks.research.tool import KindTool, RepositoryTool, ResearchTool
 from rumi.tasks.schedules.schedules import Schedules
 from rumi.tasks.schedules.tools import SCHEDULE_TOOLS, schedule_tools
 from rumi.tasks.tasks import Tasks
@@ -71,6 +73,9 @@ _ONE_FORM: Final = (
     ),
 )
 
+ToolSource: TypeAlias = Callable[[ChatView], tuple[Tool, ...]]
+"""Returns tools of a chat for one turn."""
+
 RESEARCHES: Final = 3
 """Maximum number of research tasks that one chat's turn may wait for at the same time."""
 
@@ -93,11 +98,12 @@ class Toolbox:
     tasks: Callable[[], Tasks]
     schedules: Callable[[], Schedules]
     bots: Callable[[], Bots]
-    mcp: Callable[[ChatView], tuple[Tool, ...]] = lambda view: ()
-    of_channel: Callable[[str], tuple[Tool, ...]] = lambda chat: ()
-    of_images: Callable[[ChatView], tuple[Tool, ...]] = lambda view: ()
-    of_services: Callable[[ChatView], tuple[Tool, ...]] = lambda view: ()
-    of_browser: Callable[[ChatView], tuple[Tool, ...]] = lambda view: ()
+    sources: Sequence[ToolSource] = ()
+    """Functions that return further tools of a chat: those of its channel, of services, of MCP servers."""
+    of_plugins: Callable[[ChatView, Collection[str]], tuple[Tool, ...]] = lambda view, taken: ()
+    """Returns the tools of plugins for a chat, without those whose names are taken."""
+    kinds: Sequence[PluginPart[TaskPlugin]] = ()
+    """The kinds of tasks of plugins, each of which gets a tool that starts a task."""
 
     def tools_for(self, view: ChatView) -> tuple[Tool, ...]:
         """Return the tools of one chat."""
@@ -114,12 +120,10 @@ class Toolbox:
             *((StartBot(self.bots, owner, chat, view.language, view.user()),) if self.bots().any else ()),
             *schedule_tools(self.schedules, lambda: _new_schedule(view, owner)),
             SharedListTool(self.journal, chat, view.user, view.turn, view.tainted),
-            *self.of_channel(chat),
-            *self.of_images(view),
-            *self.of_services(view),
-            *self.of_browser(view),
-            *self.mcp(view),
+            *(tool for source in self.sources for tool in source(view)),
         )
+        taken = (*BASH_TOOLS, *FILE_TOOLS, UseSkill.spec.name, *(tool.spec.name for tool in tools))
+        tools += self.of_plugins(view, taken)
         return (
             *tools,
             self._use_skill(view, (*BASH_TOOLS, *FILE_TOOLS, *(tool.spec.name for tool in tools))),
@@ -138,7 +142,10 @@ class Toolbox:
             return await self.tasks().begin(told)
 
         task = TaskRecord("", owner, "", view.chat)
-        return ResearchTool(ask, task, slots, begin), RepositoryTool(ask, task, slots, begin)
+        of_plugins = (
+            KindTool(part.name, part.registration.description, ask, task, slots, begin) for part in self.kinds
+        )
+        return ResearchTool(ask, task, slots, begin), RepositoryTool(ask, task, slots, begin), *of_plugins
 
     def _use_skill(self, view: ChatView, names: tuple[str, ...]) -> Tool:
         async def answer(prompt: str) -> str:

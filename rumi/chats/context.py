@@ -42,6 +42,7 @@ from rumi.models.token_budget import context_of, prompt_share, takes_pictures
 from rumi.platform.chat_ids import ChatIds
 from rumi.platform.config.providers import OFFLINE
 from rumi.platform.config.schema import GroupSection, Settings
+from rumi.platform.file_kinds import is_viewable
 from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts.translation import error_text
 from rumi.platform.zones import local_at
@@ -132,6 +133,8 @@ class ChatContext:
     """
     view: Callable[[str, str], Awaitable[Seen | None]] | None = None
     """Reads a file by its path in a chat's workspace; returns text and pictures for the model."""
+    can_view: Callable[[bytes, str], bool] = is_viewable
+    """Returns True if `view` can view a file with these first bytes and this path."""
     load: Callable[[str, Sequence[Message], bool], Awaitable[Sequence[Message]]] | None = None
     """Returns a chat's messages with the bytes of their pictures, if the model takes pictures."""
     show: Callable[[str, Sequence[str]], Awaitable[None]] | None = None

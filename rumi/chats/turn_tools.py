@@ -66,7 +66,7 @@ class TurnTools:
         services, policy = self._services, self._services.policy_of(self._chat)
         return (
             *bash_tools(shell, policy, services.sandbox_limits, job.still_running.append),
-            ReadFile(shell, None if look is None else partial(look, self._chat)),
+            ReadFile(shell, None if look is None else partial(look, self._chat), self._context.can_view),
             EditFile(shell),
             WriteFile(shell),
             Delegate(search_tools(shell)),

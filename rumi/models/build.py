@@ -9,7 +9,7 @@ from rumi.models.chain import Chain, ChainStep
 from rumi.models.metering import Account, Meter
 from rumi.models.model import Model
 from rumi.models.server import ModelServer
-from rumi.models.settings import ModelSettings, context_tokens_of
+from rumi.models.settings import UNKNOWN_CONTEXT_TOKENS, ModelSettings
 from rumi.texts import Language
 
 
@@ -107,8 +107,10 @@ def build_models(settings: ModelSettings) -> ModelSet:
 
     registry = Registry(settings)
     steps = registry.steps_of(settings.default)
-    context_tokens = settings.section.context_tokens or context_tokens_of(
-        settings.true_name(settings.default)
+    context_tokens = (
+        settings.section.context_tokens
+        or settings.context_of(settings.true_name(settings.default))
+        or UNKNOWN_CONTEXT_TOKENS
     )
     servers = registry.servers.values()
     return ModelSet(

@@ -10,6 +10,7 @@ from rumi.models.body import Sampling
 from rumi.models.chain import ChainStep
 from rumi.models.chat_completions import ChatCompletions
 from rumi.models.offline import Offline
+from rumi.models.plugin_models import plugin_step
 from rumi.models.reading import ServerModel
 from rumi.models.server import ModelServer
 from rumi.models.settings import (
@@ -19,7 +20,7 @@ from rumi.models.settings import (
     model_takes_pictures,
 )
 from rumi.models.token_budget import TokenBudget
-from rumi.platform.config.providers import CHOICES, CUSTOM, OFFLINE, PROVIDERS, Dialect
+from rumi.platform.config.providers import CHOICES, CUSTOM, OFFLINE, PLUGIN, PROVIDERS, Dialect
 from rumi.platform.config.schema import CustomServerSection
 from rumi.platform.redact import Redactor
 
@@ -203,9 +204,14 @@ def _custom(registry: Registry, name: str, first: bool) -> ChainStep:
     return registry.remote(registry.custom_server(section, custom), name, custom.model, first)
 
 
+def _of_plugin(registry: Registry, name: str, first: bool) -> ChainStep:
+    return plugin_step(name, registry.settings.plugins)
+
+
 FACTORIES: Final[Mapping[str, Factory]] = {
     **dict.fromkeys(PROVIDERS, _of_a_row),
     CUSTOM: _custom,
+    PLUGIN: _of_plugin,
     OFFLINE: _offline,
 }
 

@@ -1,13 +1,19 @@
 """Model settings from the configuration, and properties of models, such as the context size, by name."""
 
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from rumi.platform.config.cascade import Loaded
-from rumi.platform.config.providers import CUSTOM, OFFLINE, PROVIDERS, key_owner, known
+from rumi.platform.config.providers import CUSTOM, OFFLINE, PLUGIN, PROVIDERS, key_owner, known
 from rumi.platform.config.schema import ModelSection
 from rumi.platform.config.secrets import Secrets, plain
 from rumi.texts import Language
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rumi.models.plugin_models import ModelPlugin
+    from rumi.platform.config.plugins import PluginPart
 
 UNKNOWN_CONTEXT_TOKENS: Final = 8192
 """Assumed context size of models outside of the provider table; almost no model has less."""
@@ -18,11 +24,15 @@ _OFFLINE_CONTEXT_TOKENS: Final = 131_072
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """The section `[model]`, with the keys of its servers and the language of a process."""
+    """The section `[model]`, with the keys of its servers and the language of a process.
+
+    `plugins` are the adapters of plugins by name.
+    """
 
     section: ModelSection = field(default_factory=ModelSection)
     secrets: Secrets = field(default_factory=Secrets, repr=False)
     language: Language = "en"
+    plugins: "Mapping[str, PluginPart[ModelPlugin]]" = field(default_factory=dict, repr=False)
 
     @property
     def default(self) -> str:
@@ -45,6 +55,13 @@ class ModelSettings:
     def base_url_of(self, scheme: str) -> str:
         """Return the base URL of a provider's API."""
         return self.secrets.base_urls.get(scheme) or PROVIDERS[scheme].url
+
+    def context_of(self, name: str) -> int | None:
+        """Return a model's context size in tokens; None if it is not known. `name` is no alias."""
+        scheme, _, model = name.partition(":")
+        if scheme == PLUGIN and (part := self.plugins.get(model.partition(":")[0])) is not None:
+            return part.registration.context_tokens
+        return known_context(name)
 
     def changed(self, **values: object) -> "ModelSettings":
         """Return a copy with other values in the section. The values are not checked."""
@@ -123,6 +140,14 @@ def known_context(name: str) -> int | None:
     return None if facts is None else facts.context or PROVIDERS[name.partition(":")[0]].context
 
 
+def _of_plugins(loaded: Loaded) -> "Mapping[str, PluginPart[ModelPlugin]]":
+    if not loaded.plugins.enabled:
+        return {}
+    from rumi.models.plugin_models import ModelPlugin
+
+    return {part.name: part for part in loaded.plugins.of(ModelPlugin)}
+
+
 def model_settings_of(
     loaded: Loaded, language: Language, *, default: str | None = None, lenient: bool = False
 ) -> ModelSettings:
@@ -131,7 +156,7 @@ def model_settings_of(
     Raises:
         ConfigError: The key of the default model or of a fallback cannot be read, unless `lenient` is set.
     """
-    settings = ModelSettings(loaded.settings.model, loaded.secrets, language)
+    settings = ModelSettings(loaded.settings.model, loaded.secrets, language, _of_plugins(loaded))
     settings = settings.changed(default=default) if default else settings
     for name in (settings.default, *settings.fallbacks):
         if (key_name := key_owner(name)) in loaded.secrets.faults and not lenient:

@@ -82,6 +82,11 @@ def kind_of_file(head: bytes, name: str) -> Kind | None:
     return "document" if _is_document(head, PurePosixPath(name).suffix.lower()) else None
 
 
+def is_viewable(head: bytes, name: str) -> bool:
+    """Return True for pictures, documents and sounds: files that are viewed as more than plain text."""
+    return kind_of_file(head, name) is not None or is_sound(head)
+
+
 def has_office_archive(head: bytes) -> bool:
     """Return True if an archive that is a document begins here, maybe behind a line of another program."""
     start = head.find(_ZIP)

@@ -1,15 +1,17 @@
 """The interface of a task kind: instructions, tools, and the handling of the model's answer."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from rumi.agent.permissions.gate import Parking
 from rumi.agent.tool import Tool
 from rumi.agent.tools.bash import CommandShell
+from rumi.errors import UsageError
 from rumi.models.model import Message, Model
+from rumi.platform.config.plugins import PluginContext, Registration
 from rumi.store.journal.records import Buttons, IterationRecord, Reason, Spent, TaskRecord, TaskState
 from rumi.texts import Language
 
@@ -106,6 +108,22 @@ class TaskKind(Protocol):
         ...
 
 
+def kind_of_task(kinds: Mapping[str, TaskKind], name: str) -> TaskKind:
+    """Return the kind of tasks with a name.
+
+    Raises:
+        UsageError: There is no such kind: the plugin that brought it may be missing.
+    """
+    if name not in kinds:
+        raise UsageError(
+            "Unknown kind of task {kind}.",
+            "There are: {kinds}. A plugin may be missing: rumi plugins",
+            kind=name,
+            kinds=", ".join(kinds),
+        )
+    return kinds[name]
+
+
 @dataclass(frozen=True, slots=True)
 class TaskOutcome:
     """The result of a task: `answer` is shown to people, `report` is a JSON object of the task's kind.
@@ -119,3 +137,18 @@ class TaskOutcome:
     tainted: bool = False
     reason: Reason = "model_error"
     summary: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskPlugin(Registration):
+    """The registration of a kind of tasks, for the group `rumi.tasks`.
+
+    The entry point's name becomes a tool of all chats with which the model starts a task with a question; for
+    the tool, `description` says what a task does. `kind` returns the kind. Its tasks are stored, restarted
+    after a crash, bounded by budgets, shown and stopped as all tasks are. What a task answers is untrusted.
+    """
+
+    group: ClassVar[str] = "rumi.tasks"
+
+    description: str
+    kind: Callable[[PluginContext], TaskKind]

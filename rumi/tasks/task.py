@@ -56,7 +56,7 @@ from rumi.store.journal.tasks import (
     load_task,
 )
 from rumi.tasks.costs import Costs, MeteredModel
-from rumi.tasks.kinds import NextIteration, TaskContext, TaskOutcome, TaskWork
+from rumi.tasks.kinds import NextIteration, TaskContext, TaskOutcome, TaskWork, kind_of_task
 from rumi.tasks.services import TaskServices, turn_limits
 from rumi.texts import translate
 
@@ -344,7 +344,7 @@ class Task(Actor[TaskMessage]):
                 tainted=lambda: self._tainted,
                 zone=zone,
             )
-            async with services.kinds[record.kind].open(context) as work:
+            async with kind_of_task(services.kinds, record.kind).open(context) as work:
                 done = await self._think(record, work, MeteredModel(model, costs, work.max_calls))
             if (error := await carry.store(sandbox, partition_key)) is not None:
                 logger.warning("task %d: %s", self._id, error)

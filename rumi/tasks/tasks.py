@@ -41,6 +41,7 @@ from rumi.store.journal.tasks import (
 )
 from rumi.store.ownership import partition_of
 from rumi.tasks.costs import Costs
+from rumi.tasks.kinds import kind_of_task
 from rumi.tasks.services import TaskServices
 from rumi.tasks.task import GoOn, RunTask, StopTask, Task, TaskMessage, WakeTask, keeps_files
 from rumi.texts import Language, Text, gettext
@@ -251,11 +252,10 @@ class Tasks(StoredTasks):
         """Return a task unchanged if its kind is known, its question is not empty and its model is usable.
 
         Raises:
-            UsageError: The kind is unknown, or the question is empty.
-            RumiError: The model cannot be used.
+            UsageError: The question is empty.
+            RumiError: The kind is unknown, or the model cannot be used.
         """
-        if task.kind not in self._services.kinds:
-            raise UsageError("Unknown kind of task {kind}.", "There are: web, repo, bot.", kind=task.kind)
+        kind_of_task(self._services.kinds, task.kind)
         if not task.question.strip():
             raise UsageError("The question is empty.", "Write what you want to know.")
         self._services.model_for(task)

@@ -1,7 +1,7 @@
 """The `read_file` tool: shows numbered lines of a text file, or describes what else is at a path."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import PurePosixPath
@@ -21,7 +21,7 @@ from rumi.agent.tools.file_access import (
 from rumi.agent.tools.text_file import TextFile, decoded, lines_of
 from rumi.errors import RumiError
 from rumi.models.model import ToolSpec
-from rumi.platform.file_kinds import HEAD_BYTES, is_sound, kind_of_file
+from rumi.platform.file_kinds import HEAD_BYTES, is_viewable
 from rumi.platform.openat import shown
 from rumi.platform.texts.operating import short_size
 from rumi.web.readers.files.viewer import Seen, View
@@ -61,9 +61,15 @@ class ReadFile(FileTool):
         },
     )
 
-    def __init__(self, shell: CommandShell, view: View | None = None) -> None:
+    def __init__(
+        self,
+        shell: CommandShell,
+        view: View | None = None,
+        can_view: Callable[[bytes, str], bool] = is_viewable,
+    ) -> None:
         super().__init__(shell)
         self._view = view
+        self._can_view = can_view
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         """Read the lines. The result is tainted if the chat's files may contain untrusted content."""
@@ -105,8 +111,7 @@ class ReadFile(FileTool):
         """Return the rendered view of a workspace file that is not plain text; None for other files."""
         if self._view is None or not path.startswith(_WORKSPACE):
             return None
-        head = found.content[:HEAD_BYTES]
-        if kind_of_file(head, path) is None and not is_sound(head):
+        if not self._can_view(found.content[:HEAD_BYTES], path):
             return None
         try:
             return await self._view(path.removeprefix(_WORKSPACE))

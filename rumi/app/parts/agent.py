@@ -14,6 +14,7 @@ from rumi.agent.tools.recall import facts_for
 from rumi.app.parts.browser import BrowserPart, add_browser
 from rumi.app.parts.inputs import TreeInputs
 from rumi.app.parts.models import ModelsPart
+from rumi.app.parts.plugins import PluginsPart, add_plugins
 from rumi.app.parts.sandbox import SandboxPart
 from rumi.app.parts.services import ServicesPart, add_services
 from rumi.app.parts.store import StorePart
@@ -34,6 +35,7 @@ from rumi.platform.config.providers import OFFLINE
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.texts.folders import folder_name
 from rumi.platform.threads import Threads
+from rumi.tasks.kinds import TaskPlugin
 from rumi.web.files_from_web import FilesFromWeb
 from rumi.web.readers.files.viewer import Seen, Viewer
 
@@ -55,6 +57,7 @@ class AgentPart:
     publisher: Publisher
     browser: BrowserPart
     services: ServicesPart
+    plugins: PluginsPart
 
 
 def add_agent(
@@ -86,6 +89,7 @@ def add_agent(
         Threads(),
     )
     services = add_services(inputs, store, models.people, from_web)
+    plugins = add_plugins(inputs, viewer)
     browser = add_browser(inputs, viewer, services.belongs_to)
 
     async def prepare(chat: str) -> Path:
@@ -107,11 +111,15 @@ def add_agent(
         tasks=ports.tasks,
         schedules=ports.schedules,
         bots=ports.bots,
-        mcp=lambda view: _mcp_tools(mcp, viewer, view, inputs.models.context_tokens, models.people),
-        of_channel=lambda chat: inputs.channel_of(chat).tools_for(chat),
-        of_browser=browser.tools_for,
-        of_images=lambda view: _image_tools(inputs, store.budgets, viewer, view),
-        of_services=services.tools_for,
+        sources=(
+            lambda view: inputs.channel_of(view.chat).tools_for(view.chat),
+            lambda view: _image_tools(inputs, store.budgets, viewer, view),
+            services.tools_for,
+            browser.tools_for,
+            lambda view: _mcp_tools(mcp, viewer, view, inputs.models.context_tokens, models.people),
+        ),
+        of_plugins=plugins.tools_for,
+        kinds=inputs.loaded.plugins.of(TaskPlugin),
     )
     prompts = prompts_of(home)
     # Both policies allow the same programs, so the prompts of all chats begin alike.
@@ -126,6 +134,7 @@ def add_agent(
         bring=lambda chat, attachment: inputs.channel_of(chat).bring(chat, attachment),
         seen_of=viewer.sent,
         view=viewer.file,
+        can_view=viewer.can_view,
         load=viewer.load,
         show=lambda chat, paths: inputs.channel_of(chat).show(chat, paths),
         sighted=models_with_pictures(model_settings_of(inputs.loaded, inputs.language)),
@@ -158,7 +167,8 @@ def add_agent(
         hub, audit, pending, time.time, sandbox.sandboxes.container_id, counts.chat_happened
     )
     return AgentPart(
-        mcp, prompts, instructions, context, fact_extraction, hub, pending, publisher, browser, services
+        *(mcp, prompts, instructions, context, fact_extraction, hub, pending, publisher, browser, services),
+        plugins=plugins,
     )
 
 

@@ -166,7 +166,7 @@ def _status(inputs: TreeInputs, agent: AgentPart, chats: ChatsPart, counts: Coun
         counts=counts.dump,
         pending=lambda: sum(map(len, agent.pending.unreplied.values())),
         workers=inputs.workers.shown,
-        services=agent.services.state,
+        services=lambda: {**agent.services.state(), **agent.plugins.state()},
     )
 
 

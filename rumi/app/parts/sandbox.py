@@ -16,6 +16,7 @@ from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.piece_store import JournalPieces
 from rumi.web.readers.files.reading import ViewLimits
 from rumi.web.readers.files.viewer import Viewer
+from rumi.web.readers.registration import PluginReaders, ReaderPlugin
 
 CARRIED_AT_ONCE = 4
 """Maximum number of chats whose files are packed or unpacked at the same time."""
@@ -56,6 +57,7 @@ def add_sandbox(inputs: TreeInputs, store: StorePart) -> SandboxPart:
             view_limits,
             Threads(),
             None if inputs.media.transcriber is None else inputs.media.transcriber.transcribe,
+            PluginReaders(inputs.loaded.plugins.of(ReaderPlugin)),
         ),
         strict,
         replace(strict, open=settings.sandbox.policy == "open"),

@@ -77,6 +77,7 @@ def add_tasks(
             limits,
         ),
     }
+    kinds |= agent.plugins.kinds(kinds)
     services = TaskServices(
         journal=store.journal,
         zone_of=lambda owner: inputs.ports.schedules().zone_of(owner),

@@ -153,5 +153,29 @@ class RepositoryTool(ResearchTool):
         return {"uri": str(arguments["uri"]).strip(), "ref": arguments.get("ref") or ""}
 
 
+class KindTool(ResearchTool):
+    """A tool that starts tasks of a plugin's kind: the plugin's entry point names both."""
+
+    def __init__(
+        self,
+        name: str,
+        description: str,
+        ask: Ask,
+        task: TaskRecord,
+        slots: trio.CapacityLimiter,
+        begin: StartTask | None = None,
+    ) -> None:
+        self.name = self.kind = name
+        self.specs = _specs(name, description, {}, ("question",))
+        super().__init__(ask, task, slots, begin)
+
+    def _asked(self, arguments: Mapping[str, object]) -> dict[str, Detail] | str:
+        background = {"background": True} if arguments.get("background") is True else {}
+        return super()._asked({"question": arguments.get("question"), **background})
+
+    def _options(self, arguments: Mapping[str, object]) -> dict[str, object]:
+        return {}
+
+
 def _in_background(arguments: Mapping[str, object]) -> dict[str, Detail]:
     return {"background": "true"} if arguments.get("background") is True else {}

@@ -5,8 +5,10 @@ the modules for the kind of the file and then gives up all rights, like the proc
 no longer open files or sockets, or start programs. See `rumi.sandbox.confined.child`.
 """
 
+import importlib
 import resource
-from base64 import b64encode
+from base64 import b64decode, b64encode
+from contextlib import suppress
 from typing import Any, Final
 
 from rumi.platform import text_decoding
@@ -23,15 +25,19 @@ _BOUNDS: Final = {
 NICE: Final = 10
 
 
-def load(kind: str) -> None:
+def load(request: dict[str, Any]) -> None:
     """Import all modules that a kind of file needs, by reading a small sample."""
     text_decoding.load()
+    kind = request["kind"]
     if kind == "picture":
         scaling.load()
     elif kind == "page":
         pdf_pages.load()
     elif kind == "html":
         _html(b"<p>a</p><table><tr><td>b</td></tr></table>", 100)
+    elif kind == "plugin":
+        with suppress(Exception):  # its own error is that of the file itself
+            _plugins_text(request, b64decode(request["sample"]))
     else:
         from rumi.web.readers.pages.documents.samples import read_all
 
@@ -50,6 +56,8 @@ def answer(request: dict[str, Any], body: bytes) -> dict[str, object]:
             return pdf_pages.page_of(body, int(request["page"]), int(request["most_px"]))
         if request["kind"] == "html":
             return _html(body, int(request["most_chars"]))
+        if request["kind"] == "plugin":
+            return _plugins_text(request, body)
         return _document(body, str(request["name"]), int(request["most_chars"]))
     except scaling.NoPictureError as error:
         return {"failed": str(error)}
@@ -70,6 +78,17 @@ def _html(body: bytes, most_chars: int) -> dict[str, object]:
     return {"text": clean(page.text).strip()[:most_chars]}
 
 
+def _plugins_text(request: dict[str, Any], body: bytes) -> dict[str, object]:
+    """Read a file by the function of a plugin."""
+    from rumi.web.readers.pages.cleaning import clean
+    from rumi.web.readers.pages.documents.lines import text_of
+
+    module, _, name = str(request["function"]).partition(":")
+    read = getattr(importlib.import_module(module), name)(body, str(request["name"]))
+    text, cut = text_of([read] if isinstance(read, str) else read, int(request["most_chars"]))
+    return {"format": str(request["format"]), "text": clean(text), "cut": cut}
+
+
 def _document(body: bytes, name: str, most_chars: int) -> dict[str, object]:
     from rumi.web.readers.pages.documents.document import read_document
     from rumi.web.readers.pages.documents.lines import NoDocumentError
@@ -87,7 +106,7 @@ def main() -> None:
     parent.ready()
     request = parent.hear()
     # In this order: after `confine` no module can be imported, and before it no byte of the file is read.
-    load(request["kind"])
+    load(request)
     confine()  # if the kernel does not support this, the resource limits above remain
     parent.send(answer(request, parent.receive()))
 

@@ -2,6 +2,7 @@
 
 import signal
 from base64 import b64decode
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -71,6 +72,16 @@ class Looks:
             "most_chars": MOST_CHARS,
         }
         return await self._heard(request, body)
+
+    async def with_plugin(self, request: Mapping[str, object], body: bytes, name: str) -> dict[str, Any]:
+        """Convert a file by a plugin's reader, which `request` names; return its answer, which is untrusted.
+
+        On cancellation, kills the process before this method returns.
+
+        Raises:
+            ViewRefused: The file cannot be read within the limits of time and memory.
+        """
+        return await self._heard({"kind": "plugin", "name": name, "most_chars": MOST_CHARS, **request}, body)
 
     async def html(self, source: str) -> str:
         """Return the visible text of a mail in HTML as Markdown. Nothing in it is fetched.

@@ -8,7 +8,7 @@ import hashlib
 import os
 import re
 from base64 import b64decode
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -32,6 +32,7 @@ from rumi.sandbox.incoming import file_in, put_file
 from rumi.sandbox.workspace import WorkspaceError, open_beneath
 from rumi.web.readers.files.reading import MOST_BYTES, Looks, ViewLimits, ViewRefused
 from rumi.web.readers.pages.cleaning import one_line
+from rumi.web.readers.registration import PluginReaders
 
 PICTURES_FOLDER: Final = ".pictures"
 """Name of the workspace folder for scaled pictures."""
@@ -79,7 +80,7 @@ _MOST_TRANSCRIPTS: Final = 16
 class Viewer:
     """Views files in all workspaces. The sandbox's `user` (a uid and a gid) owns the scaled pictures.
 
-    `hear` transcribes recordings; without it, sound files cannot be viewed.
+    `hear` transcribes recordings; without it, sound files cannot be viewed. `readers` are those of plugins.
     """
 
     def __init__(
@@ -90,7 +91,9 @@ class Viewer:
         limits: ViewLimits,
         offload: Offload,
         hear: Hear | None = None,
+        readers: PluginReaders | None = None,
     ) -> None:
+        self._readers = readers or PluginReaders()
         self._hear = hear
         self._hearing = trio.CapacityLimiter(_HEARD_AT_ONCE)
         self._transcripts: dict[tuple[str, str], str] = {}  # by chat and the hash of the recording
@@ -130,10 +133,13 @@ class Viewer:
         if self._hear is not None and await self._offload(partial(self._is_sound, chat, path)):
             return await self._heard(self._hear, chat, path)
         async with self._looks.slots:
-            kind, body = await self._offload(partial(self._read, chat, path))
-            if kind is None:
+            kind, of_plugin, body = await self._offload(partial(self._read, chat, path))
+            if of_plugin is not None:
+                heard = await self._looks.with_plugin(of_plugin, body, path)
+            elif kind is not None:
+                heard = await self._looks.look(kind, body, path)
+            else:
                 return None
-            heard = await self._looks.look(kind, body, path)
         if kind == "picture":
             return await self._save_picture(chat, heard)
         text = str(heard.get("text", ""))
@@ -247,15 +253,22 @@ class Viewer:
                 raise ViewRefused("it is larger than {most_bytes}", most_bytes=short_size(MAX_AUDIO_BYTES))
             return file.read(MAX_AUDIO_BYTES)
 
-    def _read(self, chat: str, path: str) -> tuple[Kind | None, bytes]:
+    def can_view(self, head: bytes, path: str) -> bool:
+        """Return True if a file with these first bytes and this path can be viewed."""
+        return self._readers.can_view(head, path)
+
+    def _read(self, chat: str, path: str) -> tuple[Kind | None, Mapping[str, object] | None, bytes]:
+        """Return the kind of a file, or the request to a plugin's reader, and the file's bytes."""
         with open(open_beneath(self._files.shown(chat), path), "rb") as file:
-            kind = kind_of_file(file.read(HEAD_BYTES), path)
-            if kind is None:
-                return None, b""
+            head = file.read(HEAD_BYTES)
+            kind = kind_of_file(head, path)
+            of_plugin = None if kind is not None else self._readers.request(head, path)
+            if kind is None and of_plugin is None:
+                return None, None, b""
             if os.fstat(file.fileno()).st_size > MOST_BYTES:
                 raise ViewRefused("it is larger than {most_bytes}", most_bytes=short_size(MOST_BYTES))
             file.seek(0)
-            return kind, file.read(MOST_BYTES)
+            return kind, of_plugin, file.read(MOST_BYTES)
 
     def _scaled(self, chat: str, path: str) -> bytes | None:
         """Return the bytes of a scaled picture; None if its file is missing or has changed."""

@@ -1,0 +1,120 @@
+"""The plugins part: the actors, the tools and the kinds of tasks that enabled plugins bring."""
+
+import logging
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from actors import Supervisor
+from rumi.agent.plugin_tools import ToolContext, ToolPlugin
+from rumi.agent.tool import Tool
+from rumi.app.parts.inputs import TreeInputs
+from rumi.chats.context import ChatView
+from rumi.errors import RumiError
+from rumi.platform.config.plugins import PluginPart, Plugins
+from rumi.tasks.kinds import TaskKind, TaskPlugin
+from rumi.texts import Text
+from rumi.web.readers.files.viewer import Viewer
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PluginsPart:
+    """The enabled plugins. What one of them raises is noted, and the others are used."""
+
+    inputs: TreeInputs
+    viewer: Viewer
+    actors: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def _plugins(self) -> Plugins:
+        return self.inputs.loaded.plugins
+
+    def _failed(self, plugin: str, error: Exception) -> None:
+        said = error.message if isinstance(error, RumiError) else f"{type(error).__name__}: {error}"[:500]
+        logger.warning("the plugin %s failed", plugin, exc_info=error)
+        self._plugins.notes.add(plugin, said)
+
+    def tools_for(self, view: ChatView, taken: Collection[str]) -> tuple[Tool, ...]:
+        """Return the plugins' tools for one turn; tools with a name that is `taken` are left out."""
+        names, tools = set(taken), list[Tool]()
+        for part in self._plugins.of(ToolPlugin):
+            if part.name not in self.actors:
+                continue  # its actors could not be added
+            try:
+                found = tuple(part.registration.tools(self._context(part, view)))
+                for tool in found:
+                    if tool.spec.name in names:
+                        raise RumiError("There is another tool {name}.", name=tool.spec.name)
+                    names.add(tool.spec.name)
+                    tools.append(tool)
+            except Exception as error:  # noqa: BLE001  # a plugin may raise anything
+                self._failed(part.context.plugin, error)
+        return tuple(tools)
+
+    def _context(self, part: PluginPart[ToolPlugin], view: ChatView) -> ToolContext:
+        async def save_file(content: bytes, name: str) -> str:
+            await view.touch_files()
+            await view.mark_files_tainted()
+            return await self.viewer.save_file(view.chat, content, name)
+
+        return ToolContext(
+            plugin=part.context,
+            actors=self.actors[part.name],
+            chat=view.chat,
+            owner=self.inputs.ids.owner_of(view.chat),
+            language=view.language(),
+            tainted=view.tainted,
+            save_file=save_file,
+        )
+
+    def kinds(self, own: Collection[str]) -> dict[str, TaskKind]:
+        """Return the kinds of tasks that plugins bring, by name; a name of Rumi's `own` kinds is refused."""
+        found: dict[str, TaskKind] = {}
+        for part in self._plugins.of(TaskPlugin):
+            try:
+                if part.name in own:
+                    raise RumiError("Rumi has a kind of tasks {name} itself.", name=part.name)
+                found[part.name] = part.registration.kind(part.context)
+            except Exception as error:  # noqa: BLE001  # a plugin may raise anything
+                self._failed(part.context.plugin, error)
+        return found
+
+    def state(self) -> dict[str, object]:
+        """Return the part of the status dump about plugins; empty if none is enabled. Imports nothing."""
+        if not self._plugins.enabled:
+            return {}
+        return {"plugins": plugin_rows(self._plugins)}
+
+
+def add_plugins(inputs: TreeInputs, viewer: Viewer) -> PluginsPart:
+    """Add the actors of plugins, each below a supervisor of its own that isolates them from the tree."""
+    plugins, actors = inputs.loaded.plugins, dict[str, object]()
+    part = PluginsPart(inputs, viewer, actors)
+    for one in plugins.of(ToolPlugin):
+        place = Supervisor(f"plugin-{one.name}", isolates=True)
+        try:
+            actors[one.name] = one.registration.add_actors(place, one.context)
+        except Exception as error:  # noqa: BLE001  # a plugin may raise anything
+            part._failed(one.context.plugin, error)
+            continue
+        if place.children():
+            inputs.root.add_supervisor(place)
+    return part
+
+
+def plugin_rows(plugins: Plugins) -> list[dict[str, object]]:
+    """Return the enabled plugins as JSON types: what each adds, and what went wrong with it."""
+    installed, rows = plugins.installed(), list[dict[str, object]]()
+    for name in plugins.enabled:
+        found = installed.get(name)
+        notes = plugins.notes.of(name)
+        rows.append(
+            {
+                "name": name,
+                "version": found.version if found is not None else None,
+                "adds": [f"{entry.group}: {entry.name}" for entry in found.entries] if found else [],
+                "problems": [str(note) if isinstance(note, Text) else note for note in notes],
+            }
+        )
+    return rows
