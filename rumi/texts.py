@@ -155,11 +155,29 @@ def _filled(template: str, fields: Mapping[str, object]) -> str:
     return _PLACEHOLDER.sub(lambda found: str(fields.get(found[1], found[0])), template)
 
 
+_MORE: Final[dict[tuple[str, Path], None]] = {}
+"""The catalogues of plugins. Only texts that Rumi's own catalogue does not have are taken from them."""
+
+
+def add_catalogues(domain: str, folder: Path) -> None:
+    """Add the catalogues `LANGUAGE/LC_MESSAGES/DOMAIN.mo` in a folder, for texts that Rumi does not have."""
+    if (domain, folder) not in _MORE:
+        _MORE[domain, folder] = None
+        _catalogue.cache_clear()
+
+
 @cache
 def _catalogue(language: Language) -> "NullTranslations":
     from gettext import translation  # imported here: a process whose user reads English needs none
 
-    return translation("rumi", LOCALE, [language, language.partition("_")[0]], fallback=True)
+    names = [language, language.partition("_")[0]]
+    found = translation("rumi", LOCALE, names, fallback=True)
+    for domain, folder in _MORE:
+        try:
+            found.add_fallback(translation(domain, folder, names, fallback=True))
+        except (OSError, ValueError):  # not a catalogue: its texts stay in English
+            continue
+    return found
 
 
 _OS_ERRORS: Final[Mapping[str, Text]] = {

@@ -45,6 +45,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "mcp": ("rumi.cli.mcp", Text("Manage servers that bring tools (MCP), and let programs ask Rumi.")),
     },
     Text("Administer"): {
+        "plugins": ("rumi.cli.plugins", Text("Show the plugins, and switch them on and off.")),
         "setup": (
             "rumi.cli.setup",
             Text("Ask for what a new installation needs, and write config.toml and .env."),
@@ -66,8 +67,9 @@ A command is the module that defines it as `command`, and its line in the help.
 
 COMMANDS: Final = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
 
-UNLISTED: Final = frozenset({"web"})
-"""Commands that only the help of another one names, to keep the list short: `rumi serve` names `rumi web`."""
+UNLISTED: Final = frozenset({"web", "plugins"})
+"""Commands that only the help of another one names, to keep the list short: `rumi serve` names
+`rumi web`, and `rumi config` names `rumi plugins`."""
 
 
 class OldName(NamedTuple):

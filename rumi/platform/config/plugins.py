@@ -16,7 +16,7 @@ from typing import ClassVar, Final, Generic, TypeVar
 from rumi.errors import ConfigError, RumiError
 from rumi.platform.config.schema import PluginSection
 from rumi.platform.config.secrets import Secrets, plugin_key
-from rumi.texts import Text
+from rumi.texts import Text, add_catalogues
 
 API: Final = (1, 0)
 """The version of the interface `rumi.api`: a plugin for 1.0 works with 1.0 and every later 1.x."""
@@ -82,13 +82,16 @@ class PluginContext:
 class Registration:
     """The base of what entry points lead to. `api` is the version of `rumi.api` for which it was written.
 
-    `settings` is a dataclass, whose fields are the keys of `[plugins.NAME.settings]`.
+    `settings` is a dataclass, whose fields are the keys of `[plugins.NAME.settings]`. `locale` is the folder
+    of catalogues for the plugin's own texts: `LANGUAGE/LC_MESSAGES/plugin.mo`, with the English texts as
+    keys.
     """
 
     group: ClassVar[str] = ""
 
     api: str
     settings: type[object] | None = None
+    locale: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +158,11 @@ class Plugins:
             self._installed = {plugin.name: plugin for plugin in find_plugins()}
         return self._installed
 
+    def use(self, plugin: InstalledPlugin, registrations: Mapping[PluginEntry, object]) -> None:
+        """Use a plugin that is not installed, with its loaded registrations: for tests."""
+        self._installed = {plugin.name: plugin}
+        self._loaded |= registrations
+
     def of(self, kind: type[R]) -> tuple[PluginPart[R], ...]:
         """Return what the enabled plugins register in the group of `kind`; the first call imports it. Blocks.
 
@@ -217,6 +225,8 @@ class Plugins:
                 api=found.api,
                 own=".".join(map(str, API)),
             )
+        if found.locale is not None:
+            add_catalogues("plugin", found.locale)
         return found
 
     def _context(
