@@ -1,8 +1,10 @@
 """Plugins in a whole Rumi: tools, models, tasks, readers and channels, and what they do when they break."""
 
+import os
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 import trio
@@ -29,7 +31,17 @@ from rumi.api import (
     ToolPlugin,
     answers,
 )
-from rumi.api.testing import Call, running
+from rumi.api.testing import Call, Running, running
+from rumi.platform.config.plugins import PluginPart
+from rumi.platform.threads import Threads
+from rumi.sandbox.chat_files import ChatFiles
+from rumi.sandbox.engine import SandboxLimits
+from rumi.sandbox.workspace import prepare_workspace
+from rumi.web.readers.files.reading import ViewLimits, ViewRefused
+from rumi.web.readers.files.viewer import Viewer
+from rumi.web.readers.registration import PluginReaders
+
+USER = (1234, 1234) if os.getuid() == 0 else (os.getuid(), os.getgid())
 
 
 async def greet(name: str, times: int = 1) -> str:
@@ -90,7 +102,8 @@ async def test_a_call_that_changes_something_asks_once_the_turn_has_read_what_ot
     async with running({"both": plugin}, replies=replies) as rumi:
         assert await rumi.say("Look.", yes=False) == "Over."
         assert sent == []
-        assert rumi.questions and "hi" in rumi.questions[0]
+        assert len(rumi.questions) == 1
+        assert '"hi"' in rumi.questions[0]
     async with running({"both": plugin}, replies=replies) as rumi:
         assert await rumi.say("Look.", yes=True) == "Over."
         assert sent == ["hi"]
@@ -146,9 +159,13 @@ class Counter(Actor[Count]):
         return self.count
 
 
+def incarnations(rumi: Running) -> dict[str, int]:
+    return {child.id: child.incarnation for child in rumi.app.status.tree().children}
+
+
 async def test_an_actor_of_a_plugin_crashes_alone() -> None:
     def tools(context: ToolContext) -> Sequence[Tool]:
-        async def count(crash: bool = False) -> str:
+        async def count(crash: bool = False, try_: int = 0) -> str:
             """Count."""
             return str(await context.actors.ask(Count(crash)))  # type: ignore[attr-defined]
 
@@ -157,16 +174,16 @@ async def test_an_actor_of_a_plugin_crashes_alone() -> None:
     plugin = ToolPlugin(
         api="1.0", tools=tools, add_actors=lambda root, plugin: root.add(ChildSpec("counter", Counter))
     )
-    crashes = [Call("count", {"crash": True})] * 5
-    async with running(
-        {"counter": plugin}, replies=[Call("count"), *crashes, Call("count"), "Well."]
-    ) as rumi:
-        before = {node["id"]: node["incarnation"] for node in rumi.app.status.dump()["tree"]["children"]}  # type: ignore[index]
+    crashes = [Call("count", {"crash": True, "try_": number}) for number in range(2)]
+    replies = [Call("count"), *crashes, "Once.", *crashes, "Twice.", Call("count", {"try_": 9}), "Well."]
+    async with running({"counter": plugin}, replies=replies) as rumi:
+        before = incarnations(rumi)
+        assert await rumi.say("Count.") == "Once."
+        assert await rumi.say("Count.") == "Twice."
         assert await rumi.say("Count.") == "Well."
         assert rumi.results[0] == "1"
         assert "count failed" in rumi.results[-1]  # it has given up
-        after = {node["id"]: node["incarnation"] for node in rumi.app.status.dump()["tree"]["children"]}  # type: ignore[index]
-        assert before == after
+        assert incarnations(rumi) == before
         assert before["plugin-counter"] == 1
 
 
@@ -189,13 +206,28 @@ async def test_a_model_of_a_plugin_that_raises_is_a_model_that_failed() -> None:
         assert await rumi.say("Hello.") != ""
 
 
-async def test_a_reader_of_a_plugin_reads_files_in_a_confined_process() -> None:
-    reader = ReaderPlugin(
-        api="1.0", function="tests.api.reading:shout", sample=b"a", endings=(".loud",), begins=(b"LOUD",)
-    )
-    replies = [Call("read_file", {"path": "a.loud"}), "Read."]
-    async with running({"loud": reader}, replies=replies) as rumi:
-        assert rumi.problems() == ()
+async def test_a_reader_of_a_plugin_reads_files_in_a_confined_process(tmp_path: Path) -> None:
+    function = "tests.fakes.loud_files:shout"
+    reader = ReaderPlugin(api="1.0", function=function, sample=b"a", endings=(".loud",), begins=(b"LOUD",))
+    context = PluginContext("loud", None, tmp_path, lambda name: "")
+    readers = PluginReaders((PluginPart("loud", reader, context),))
+    files = ChatFiles(tmp_path / "workspace", USER)
+    viewer = Viewer(files, USER, SandboxLimits(), ViewLimits(), Threads(2), readers=readers)
+    workspace = prepare_workspace(tmp_path, "cli", *USER)
+    (workspace / "a.loud").write_bytes(b"one\ntwo")
+    (workspace / "b").write_bytes(b"LOUD three")
+    (workspace / "broken.loud").write_bytes(b"crash")
+    (workspace / "curious.loud").write_bytes(b"open")
+    seen = await viewer.file("cli", "a.loud")
+    assert seen is not None
+    assert (seen.text, seen.about[:24]) == ("ONE\nTWO", "The text of this loud fi")
+    assert (await viewer.file("cli", "b")).text == "LOUD THREE"  # type: ignore[union-attr]
+    (workspace / "other.txt").write_text("x")
+    assert await viewer.file("cli", "other.txt") is None
+    with pytest.raises(ViewRefused, match="ValueError"):
+        await viewer.file("cli", "broken.loud")
+    with pytest.raises(ViewRefused, match="PermissionError"):
+        await viewer.file("cli", "curious.loud")
 
 
 class Line(SimpleChannel):
@@ -248,7 +280,7 @@ async def test_a_simple_channel_takes_each_message_once_and_sends_each_reply() -
     service = Service(said, [], failing=2, refusing=2)
     async with running({"line": line(service)}, replies=["first", "second"]) as rumi:
         with trio.fail_after(20):
-            while len(service.got) < 2:
+            while len(service.got) < 2:  # noqa: ASYNC110
                 await trio.sleep(0.02)
         await trio.sleep(0.2)
         assert {to for to, _, _ in service.got} == {"ana@example.org", "böb_"}
