@@ -7,6 +7,7 @@ from rumi.agent.mcp.messages import ServerSettings
 from rumi.agent.permissions.rights import BUILT_IN, GUEST, Rights
 from rumi.agent.prompts.prompts import Prompts, built_in, words_in
 from rumi.channels.attach.peers import LEAST_SECRET, key_of, peer_of
+from rumi.channels.registration import ChannelPlugin
 from rumi.chats.budgets.amounts import nano_of
 from rumi.chats.budgets.meter import Rules
 from rumi.chats.budgets.prices import Price
@@ -90,7 +91,11 @@ def people_of(loaded: Loaded, ids: ChatIds) -> People:
         for name, person in settings.people.items()
         if person.mail
     }
-    return People(ids, persons, named)
+    via = {
+        part.registration.prefix(part.name).text: roles[part.context.role]
+        for part in loaded.plugins.of(ChannelPlugin)
+    }
+    return People(ids, persons, named, via)
 
 
 def roles_of(loaded: Loaded) -> dict[str, Rights]:

@@ -67,8 +67,9 @@ class ChannelPlugin(Registration):
 
     `open` returns a context manager that yields the channels; it may hold what they need before the process
     has locked its files, such as a socket. `wanted` returns True if the channel is configured; a plugin's
-    channel is wanted as soon as the plugin is enabled. `title` is the service's name for people. Ids of
-    groups, after the prefix, begin with `groups`; if it is empty, each chat may be a group.
+    channel is wanted as soon as the plugin is enabled. `title` is the service's name for people. The names of
+    chats with several people begin with `groups`; if it is empty, each chat may be one. `later` says that
+    people answer later, so no question waits during a turn: the reply asks, and they type `/yes 1`.
     """
 
     group: ClassVar[str] = "rumi.channels"
@@ -77,8 +78,9 @@ class ChannelPlugin(Registration):
     wanted: Callable[[Serving], bool] = _always
     writers: Writers = "others"
     title: str = ""
-    groups: str = ""
+    groups: str = "room-"
+    later: bool = True
 
     def prefix(self, name: str) -> ChannelPrefix:
         """Return the prefix of the chat ids of a plugin's channel that is registered as `name`."""
-        return ChannelPrefix(f"{VIA.text}{name}-", self.title or name, groups=self.groups)
+        return ChannelPrefix(f"{VIA.text}{name}-", self.title or name, groups=self.groups, later=self.later)

@@ -691,6 +691,17 @@ class StatusForm(TypedDict):
     tree: NodeForm
 
 
+@with_config(EXACT)
+class PluginForm(TypedDict):
+    """A plugin: what it adds, and what is wrong with it. `version` is null if it is not installed."""
+
+    name: str
+    version: str | None
+    enabled: bool
+    adds: list[str]
+    problems: list[str]
+
+
 DOCUMENTS: Final[dict[str, Any]] = {
     "bot diff": DiffForm,
     "bot history": list[SessionOfBotForm],
@@ -726,6 +737,7 @@ DOCUMENTS: Final[dict[str, Any]] = {
     "memory history": list[FormerFactForm],
     "memory list": list[FactForm],
     "memory set": RememberedForm,
+    "plugins list": list[PluginForm],
     "models list": list[ModelRowForm],
     "models test": list[ModelTestForm],
     "models usage": Usage,

@@ -65,7 +65,7 @@ def view_of(dump: Item, own: Callable[[str], bool]) -> dict[str, object]:
 
 
 def _services(dump: Item) -> Iterator[dict[str, object]]:
-    """Yield a row for each calendar, each mailbox and each browser, with its last use and its error."""
+    """Yield a row for each calendar, mailbox, plugin and browser, with its last use and its error."""
     for row in dump.get("calendars") or ():
         yield {"kind": "calendar", "name": row["name"], "used": row["read"], "error": row["error"]}
     found = top(dump)
@@ -82,6 +82,9 @@ def _services(dump: Item) -> Iterator[dict[str, object]]:
                 "mails": watching.get("mails", 0),
             }
         yield row
+    for plugin in dump.get("plugins") or ():
+        error = "; ".join(plugin["problems"])
+        yield {"kind": "plugin", "name": plugin["name"], "used": None, "error": error}
     if "browser" in found:
         pages = sum(each["figures"].get("pages", 0) for each in found["browser"]["children"])
         yield {"kind": "browser", "name": "", "used": None, "error": "", "pages": pages}

@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 from rumi.agent.permissions.rights import ADMIN, MEMBER, NOBODY, Rights, RightsError, may_do
 from rumi.agent.tool import MaySave, Tool
 from rumi.models.metering import Account
-from rumi.platform.chat_ids import LOCAL, ChatIds
+from rumi.platform.chat_ids import LOCAL, VIA, ChatIds
 from rumi.store.journal.records import Incoming, ScheduleRecord, TaskRecord
 from rumi.texts import Language, gettext
 
@@ -47,6 +47,8 @@ class People:
     persons: Mapping[int, Principal] = field(default_factory=dict)
     named: Mapping[str, Principal] = field(default_factory=dict)
     """The people of channels whose chats have the names of people, by these names."""
+    via: Mapping[str, Rights] = field(default_factory=dict)
+    """The rights of the people on plugins' channels, by the prefix of the channel's chat ids."""
 
     @property
     def all(self) -> tuple[Principal, ...]:
@@ -72,11 +74,16 @@ class People:
     def _principal(self, chat: str, user: int | None) -> Principal:
         """Return the person with a user id in a chat.
 
-        Without an id, a private chat belongs to its Telegram user. A message has the rights of a member if an
+        Without an id, a private chat belongs to its Telegram user. People on the channel of a plugin that is
+        not enabled have no rights. A message has the rights of a member if an
         earlier version stored it, or if its channel has no users.
         """
-        if self.ids.owner_of(chat) == LOCAL:
+        owner_id = self.ids.owner_of(chat)
+        if owner_id == LOCAL:
             return OWNER
+        if VIA.owns(chat):
+            found = (rights for prefix, rights in self.via.items() if owner_id.startswith(prefix))
+            return Principal(owner_id, next(found, NOBODY))
         if user is None:
             if name := self.ids.person_of(chat):
                 return self.named.get(name) or Principal(name, NOBODY)

@@ -41,7 +41,26 @@ def settings(home: Home, loaded: Loaded) -> list[Check]:
         _reader(loaded, file),
         voice(loaded),
         prompts(home),
+        *_plugins(loaded),
     ]
+
+
+def _plugins(loaded: Loaded) -> list[Check]:
+    """Load the enabled plugins, and report what is wrong with each; return nothing if none is enabled."""
+    if not loaded.plugins.enabled:
+        return []
+    from rumi.app.parts.plugins import checked_rows
+
+    checks = []
+    for row in checked_rows(loaded.plugins):
+        name = Text("plugin {name}", name=row.name)
+        if row.enabled and row.problems:
+            checks.append(
+                Check(name, "failure", row.problems[0], Text("Look at it: rumi plugins"))
+            )
+        elif row.enabled:
+            checks.append(Check(name, "ok", Text("version {version} is on", version=row.version)))
+    return checks
 
 
 def prompts(home: Home) -> Check:

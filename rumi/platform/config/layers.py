@@ -480,9 +480,18 @@ def _dotted(key: Key) -> str:
     return ".".join(name if _PLAIN_NAME.fullmatch(name) else json.dumps(name)[:_SHOWN_CHARS] for name in key)
 
 
+def _without_secrets(key: Key, value: object) -> object:
+    if isinstance(value, str) and any(_SECRET_NAME.search(name) for name in key[-2:]):
+        return HIDDEN
+    if isinstance(value, dict):
+        return {name: _without_secrets((*key, str(name)), member) for name, member in value.items()}
+    return value
+
+
 def _shown(key: Key, value: object) -> str:
     """Return a value as it is shown in an error message: short, on one line, without secrets."""
-    if isinstance(value, str) and key and any(_SECRET_NAME.search(name) for name in key[-2:]):
+    value = _without_secrets(key, value)
+    if value == HIDDEN:
         return HIDDEN
     try:
         text = json.dumps(value, ensure_ascii=False, default=str)

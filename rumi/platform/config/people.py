@@ -27,16 +27,21 @@ def check_people(settings: Settings) -> None:
     if RESERVED in settings.people:
         raise ConfigError("[people.local] is not allowed.", "local is the owner of this home.")
     known = tuple(dict.fromkeys((*BUILT_IN, *settings.roles)))
-    whose: dict[int, str] = {}
-    for name, person in settings.people.items():
-        if person.role not in known:
+    roles = {
+        **{f"people.{name}": person.role for name, person in settings.people.items()},
+        **{f"plugins.{name}": plugin.role for name, plugin in settings.plugins.items()},
+    }
+    for section, role in roles.items():
+        if role not in known:
             raise ConfigError(
-                "people.{name}.role = {role} is not a role.",
+                "{section}.role = {role} is not a role.",
                 "The roles are {known}; another one needs a section [roles.{role}].",
-                name=name,
-                role=person.role,
+                section=section,
+                role=role,
                 known=", ".join(known),
             )
+    whose: dict[int, str] = {}
+    for name, person in settings.people.items():
         for id in person.telegram:
             if whose.setdefault(id, name) != name:
                 raise ConfigError(

@@ -9,6 +9,7 @@ import dataclasses
 import importlib
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Final, Generic, TypeVar
@@ -69,13 +70,14 @@ class PluginContext:
 
     `settings` is an instance of the registration's `settings` class; None if it has none. `folder` is in the
     home; it may not exist yet. `secret` returns a secret of `[plugins.NAME.secrets]` by its name, and raises
-    `ConfigError` if it is not set or cannot be read.
+    `ConfigError` if it is not set or cannot be read. `role` is the role of the people on its channels.
     """
 
     plugin: str
     settings: object
     folder: Path
     secret: Callable[[str], str] = field(repr=False)
+    role: str = "member"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,16 +203,7 @@ class Plugins:
                 group=entry.group,
                 name=f"{entry.name!r}",
             )
-        if entry not in self._loaded:
-            try:
-                self._loaded[entry] = entry.load()
-            except (Exception, SystemExit) as error:  # a module may raise anything
-                raise RumiError(
-                    "{target} cannot be imported: {why}",
-                    target=entry.target,
-                    why=f"{type(error).__name__}: {error}"[:500],
-                ) from error
-        found = self._loaded[entry]
+        found = self._load(entry)
         if not isinstance(found, kind):
             raise RumiError(
                 "{target} is no {kind}, which {group} needs.",
@@ -229,15 +222,49 @@ class Plugins:
             add_catalogues("plugin", found.locale)
         return found
 
+    def _load(self, entry: PluginEntry) -> object:
+        """Import an entry point's target, once.
+
+        Raises:
+            RumiError: The import failed.
+        """
+        if entry not in self._loaded:
+            try:
+                self._loaded[entry] = entry.load()
+            except (Exception, SystemExit) as error:  # a module may raise anything
+                raise RumiError(
+                    "{target} cannot be imported: {why}",
+                    target=entry.target,
+                    why=f"{type(error).__name__}: {error}"[:500],
+                ) from error
+        return self._loaded[entry]
+
+    def _load(self, entry: PluginEntry) -> object:
+        """Import an entry point's target, once.
+
+        Raises:
+            RumiError: The import failed.
+        """
+        if entry not in self._loaded:
+            try:
+                self._loaded[entry] = entry.load()
+            except (Exception, SystemExit) as error:
+                raise RumiError(
+                    "{target} cannot be imported: {why}",
+                    target=entry.target,
+                    why=f"{type(error).__name__}: {error}"[:500],
+                ) from error
+        return self._loaded[entry]
+
     def _context(
         self, plugin: str, settings: type[object] | None, installed: InstalledPlugin
     ) -> PluginContext:
         section = self._sections[plugin]
-        of_all = [
-            registration.settings
-            for entry in installed.entries
-            if isinstance(registration := self._loaded.get(entry), Registration)
-        ]
+        of_all = []  # all registrations of a plugin share its settings
+        for entry in installed.entries:
+            with suppress(RumiError):
+                if isinstance(registration := self._load(entry), Registration):
+                    of_all.append(registration.settings)
         values = _validated(plugin, settings, section.settings, of_all)
 
         def secret(name: str) -> str:
@@ -253,7 +280,7 @@ class Plugins:
                 )
             return found.reveal()
 
-        return PluginContext(plugin, values, self._home / FOLDER / plugin, secret)
+        return PluginContext(plugin, values, self._home / FOLDER / plugin, secret, section.role)
 
 
 def is_compatible(api: str) -> bool:

@@ -1120,9 +1120,11 @@ class PluginSection(Section):
     """`[plugins.NAME]`: an installed distribution that extends Rumi; without `enabled`, it is not loaded.
 
     `settings` are the plugin's own, and `secrets` its secrets, each a reference such as `$VAR` or `!command`.
+    `role` is the role of the people on its channels.
     """
 
     enabled: bool = False
+    role: Annotated[str, _checked(_check_server_name)] = "member"
     settings: dict[Annotated[str, _checked(_check_server_name)], PluginValue] = {}
     secrets: dict[Annotated[str, _checked(_check_server_name)], KeyReference] = {}
 

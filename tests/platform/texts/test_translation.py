@@ -272,6 +272,7 @@ COMMANDS = [
             "memory, memory extract, memory forget, memory forget-everything, memory history, memory list",
             "memory set",
             "models, models list, models test, models usage",
+            "plugins, plugins disable, plugins enable, plugins list",
             "schedule, schedule add, schedule approve, schedule delete, schedule edit, schedule list",
             "schedule pause, schedule resume, schedule run, schedule show, schedule trigger",
             "schedule trigger fire, schedule trigger list, schedule trigger test",
