@@ -61,6 +61,11 @@ def stale_dialects(text: str) -> Iterator[str]:
         yield "the recordings of dialects have changed: make docs"
 
 
+OWN_IMPORT = r"^from ((?:actors|rumi)\b[\w.]*) import (.+)$"
+NAMED_FILE = re.compile(r"^```\w+\n# (?!config\.toml)[\w.]+\n.*?^```", re.MULTILINE | re.DOTALL)
+"""A whole file of another project, such as a plugin: its first line is its name."""
+
+
 def dead_links(document: Path, text: str) -> Iterator[str]:
     """Yield links to files, headings and names in the code that do not exist."""
     for link in LINK.finditer(_prose(text)):
@@ -87,7 +92,8 @@ def dead_paths(text: str) -> Iterator[str]:
 
 
 def dead_names(text: str) -> Iterator[str]:
-    """Yield named tests and make targets that do not exist."""
+    """Yield named tests and make targets that do not exist. Files of other projects may have tests too."""
+    text = NAMED_FILE.sub("", text)
     for name in dict.fromkeys(re.findall(r"\btest_\w+", text)):
         if name not in tests():
             yield f"there is no {name}"
@@ -156,7 +162,9 @@ def imported_by(package: str) -> frozenset[str]:
 def dead_imports(text: str) -> Iterator[str]:
     """Yield names of this project that Python code in the document imports and that do not exist."""
     for code in re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
-        for module, imported in re.findall(r"^from ((?:actors|rumi)[\w.]*) import (.+)$", code, re.MULTILINE):
+        for module, imported in re.findall(
+            r"^from ((?:actors|rumi)\b(?!_)[\w.]*) import (.+)$", code, re.MULTILINE
+        ):
             path = ROOT / module.replace(".", "/")
             path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
             exported = re.findall(r"\w+", path.read_text("utf-8")) if path.exists() else []
@@ -186,6 +194,7 @@ def wrong_settings(text: str) -> Iterator[str]:
     from rumi.errors import ConfigError
     from rumi.platform.config.cascade import load_settings
 
+    text = NAMED_FILE.sub("", text)
     for piece in re.findall(r"^( *)```toml\n(.*?)^ *```", text, re.MULTILINE | re.DOTALL):
         with tempfile.TemporaryDirectory() as home:
             Path(home, "config.toml").write_text(textwrap.dedent(piece[1]), "utf-8")

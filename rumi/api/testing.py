@@ -5,7 +5,7 @@ deletes. Everything is real except the model, and the sandbox, which refuses com
 `actors.testing` that are repeated here run single actors in virtual time, and make them crash.
 
     async def test_weather() -> None:
-        replies = [Call("forecast", {"city": "Bonn"}), "Rain."]
+        replies = [MakeCall("forecast", {"city": "Bonn"}), "Rain."]
         async with running({"weather": PLUGIN}, replies=replies) as rumi:
             assert await rumi.say("How is the weather in Bonn?") == "Rain."
             assert "rain" in rumi.results[0]
@@ -38,7 +38,7 @@ from rumi.platform.config.secrets import Secret, Secrets, plugin_key
 from rumi.platform.home import Home
 from rumi.sandbox.engine import Container, ContainerInfo, EngineKind, SandboxError
 
-__all__ = ["Call", "Running", "Tree", "cancelled_at", "crash", "run", "running"]
+__all__ = ["MakeCall", "Running", "Tree", "cancelled_at", "crash", "run", "running"]
 
 PLUGIN: Final = "plugin-under-test"
 """The name of the plugin to which the registrations belong."""
@@ -48,7 +48,7 @@ WAIT_S: Final = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class MakeCall:
     """A tool call that the model makes: the tool's name, and the arguments."""
 
     name: str
@@ -98,7 +98,7 @@ class Running:
 async def running(
     registrations: Mapping[str, Registration],
     *,
-    replies: Sequence[str | Call] = (),
+    replies: Sequence[str | MakeCall] = (),
     settings: Mapping[str, bool | int | float | str | tuple[str, ...]] | None = None,
     secrets: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Running]:
@@ -136,7 +136,7 @@ class _Script:
 
     name = MODEL
 
-    def __init__(self, replies: Sequence[str | Call], results: list[str]) -> None:
+    def __init__(self, replies: Sequence[str | MakeCall], results: list[str]) -> None:
         self._left = list(replies)
         self._results = results
 
@@ -147,7 +147,7 @@ class _Script:
         tools = [message.content for message in request.messages if message.role == "tool"]
         self._results += tools[len(self._results) :]
         said = self._left.pop(0) if self._left else request.messages[-1].content
-        if isinstance(said, Call):
+        if isinstance(said, MakeCall):
             calls = (ToolCall(f"call-{len(self._left)}", said.name, json.dumps(dict(said.arguments))),)
             return Reply("", calls, "tool_calls", model=self.name)
         emit(TextDelta(said))

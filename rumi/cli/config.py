@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 @click.group(cls=Listing, default="show", members={"people": "rumi.cli.people"})
 def command() -> None:
-    """Show and change the configuration. `rumi plugins` switches plugins on and off."""
+    """Show and change the configuration.
+
+    `rumi plugins` switches plugins on and off.
+    """
 
 
 @command.command()

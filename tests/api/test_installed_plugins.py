@@ -96,7 +96,7 @@ def test_wrong_settings_and_a_missing_package_are_named_and_nothing_else_breaks(
     )
     (row,) = json.loads(program.run("plugins", "--json"))
     assert "Unknown key plugins.rumi-greetings.settings.loud" in row["problems"][0]
-    report = program.run("doctor", "--json", code=0)
+    report = program.run("doctor", "--json", code=1)
     assert "rumi-greetings" in report
 
 

@@ -31,7 +31,7 @@ from rumi.api import (
     ToolPlugin,
     answers,
 )
-from rumi.api.testing import Call, Running, running
+from rumi.api.testing import MakeCall, Running, running
 from rumi.platform.config.plugins import PluginPart
 from rumi.platform.threads import Threads
 from rumi.sandbox.chat_files import ChatFiles
@@ -62,7 +62,7 @@ GREETING = ToolPlugin(api="1.0", tools=greeting)
 
 
 async def test_a_tool_is_called_and_its_result_is_marked_as_from_outside() -> None:
-    replies = [Call("greet", {"name": "Ana", "times": 2}), "Done."]
+    replies = [MakeCall("greet", {"name": "Ana", "times": 2}), "Done."]
     async with running({"greeting": GREETING}, replies=replies) as rumi:
         assert await rumi.say("Greet Ana twice.") == "Done."
         assert "Hello, Ana! Hello, Ana!" in rumi.results[0]
@@ -81,7 +81,7 @@ async def test_a_tool_is_called_and_its_result_is_marked_as_from_outside() -> No
     ],
 )
 async def test_bad_arguments_and_errors_are_results(arguments: dict[str, object], said: str) -> None:
-    async with running({"greeting": GREETING}, replies=[Call("greet", arguments), "Well."]) as rumi:
+    async with running({"greeting": GREETING}, replies=[MakeCall("greet", arguments), "Well."]) as rumi:
         assert await rumi.say("Greet.") == "Well."
         assert said in rumi.results[0]
 
@@ -98,7 +98,7 @@ async def test_a_call_that_changes_something_asks_once_the_turn_has_read_what_ot
     plugin = ToolPlugin(
         api="1.0", tools=lambda context: (FunctionTool(greet, reads=True), FunctionTool(post, reads=False))
     )
-    replies = [Call("greet", {"name": "Ana"}), Call("post", {"text": "hi"}), "Over."]
+    replies = [MakeCall("greet", {"name": "Ana"}), MakeCall("post", {"text": "hi"}), "Over."]
     async with running({"both": plugin}, replies=replies) as rumi:
         assert await rumi.say("Look.", yes=False) == "Over."
         assert sent == []
@@ -132,7 +132,7 @@ async def test_a_plugin_that_breaks_leaves_the_others_working() -> None:
     dead = ToolPlugin(api="1.0", tools=greeting, add_actors=breaks_at_start)
     future = ToolPlugin(api="1.9", tools=greeting)
     registrations = {"broken": broken, "dead": dead, "future": future, "greeting": GREETING}
-    async with running(registrations, replies=[Call("greet", {"name": "Ana"}), "Done."]) as rumi:
+    async with running(registrations, replies=[MakeCall("greet", {"name": "Ana"}), "Done."]) as rumi:
         assert await rumi.say("Greet Ana.") == "Done."
         assert "Hello, Ana!" in rumi.results[0]
         problems = " ".join(rumi.problems())
@@ -174,8 +174,16 @@ async def test_an_actor_of_a_plugin_crashes_alone() -> None:
     plugin = ToolPlugin(
         api="1.0", tools=tools, add_actors=lambda root, plugin: root.add(ChildSpec("counter", Counter))
     )
-    crashes = [Call("count", {"crash": True, "try_": number}) for number in range(2)]
-    replies = [Call("count"), *crashes, "Once.", *crashes, "Twice.", Call("count", {"try_": 9}), "Well."]
+    crashes = [MakeCall("count", {"crash": True, "try_": number}) for number in range(2)]
+    replies = [
+        MakeCall("count"),
+        *crashes,
+        "Once.",
+        *crashes,
+        "Twice.",
+        MakeCall("count", {"try_": 9}),
+        "Well.",
+    ]
     async with running({"counter": plugin}, replies=replies) as rumi:
         before = incarnations(rumi)
         assert await rumi.say("Count.") == "Once."

@@ -55,9 +55,7 @@ def _plugins(loaded: Loaded) -> list[Check]:
     for row in checked_rows(loaded.plugins):
         name = Text("plugin {name}", name=row.name)
         if row.enabled and row.problems:
-            checks.append(
-                Check(name, "failure", row.problems[0], Text("Look at it: rumi plugins"))
-            )
+            checks.append(Check(name, "failure", row.problems[0], Text("Look at it: rumi plugins")))
         elif row.enabled:
             checks.append(Check(name, "ok", Text("version {version} is on", version=row.version)))
     return checks

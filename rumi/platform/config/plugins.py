@@ -231,23 +231,6 @@ class Plugins:
         if entry not in self._loaded:
             try:
                 self._loaded[entry] = entry.load()
-            except (Exception, SystemExit) as error:  # a module may raise anything
-                raise RumiError(
-                    "{target} cannot be imported: {why}",
-                    target=entry.target,
-                    why=f"{type(error).__name__}: {error}"[:500],
-                ) from error
-        return self._loaded[entry]
-
-    def _load(self, entry: PluginEntry) -> object:
-        """Import an entry point's target, once.
-
-        Raises:
-            RumiError: The import failed.
-        """
-        if entry not in self._loaded:
-            try:
-                self._loaded[entry] = entry.load()
             except (Exception, SystemExit) as error:
                 raise RumiError(
                     "{target} cannot be imported: {why}",
