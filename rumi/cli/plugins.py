@@ -35,7 +35,7 @@ def list_(as_json: bool) -> None:
 
     Plugins that are switched on are loaded to check them; the others are not.
     """
-    from rumi.app.parts.plugins import checked_rows
+    from rumi.app.plugin_rows import checked_rows
 
     rows = checked_rows(_loaded()[1].plugins)
     if as_json:
@@ -70,7 +70,7 @@ def disable(name: str) -> None:
 
 
 def _switch(name: str, *, on: bool) -> None:
-    from rumi.app.parts.plugins import require_installed
+    from rumi.app.plugin_rows import require_installed
     from rumi.platform.config.editing import set_keys
 
     home, loaded = _loaded()

@@ -49,7 +49,7 @@ def _plugins(loaded: Loaded) -> list[Check]:
     """Load the enabled plugins, and report what is wrong with each; return nothing if none is enabled."""
     if not loaded.plugins.enabled:
         return []
-    from rumi.app.parts.plugins import checked_rows
+    from rumi.app.plugin_rows import checked_rows
 
     checks = []
     for row in checked_rows(loaded.plugins):
