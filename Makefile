@@ -94,9 +94,10 @@ docs: $(READY)
 	$(BIN)/python -m docs.making.profile
 	$(BIN)/python -m docs.making.dialects
 
-# The catalogues of translations: their keys from the code, and their compiled form.
+# The catalogues of translations: their keys from the code, and their compiled form; numbers and dates by CLDR.
 texts: $(READY)
 	$(BIN)/python -m docs.making.texts
+	$(BIN)/python -m docs.making.formats
 
 docs-check: $(READY)
 	$(BIN)/python -m docs.making.checking
