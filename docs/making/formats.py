@@ -6,7 +6,6 @@ in 34 MB. Rumi needs a few lines for each language of its texts.
 
 import json
 import re
-from pathlib import Path
 from typing import Final
 
 from babel import Locale

@@ -184,8 +184,10 @@ def _mail(loaded: "Loaded") -> "tuple[Channel, ...]":
         return ()
     from rumi.app.settings import require_model
     from rumi.channels.mail.channel import MailChannel
+    from rumi.platform.extras import require_extra
 
     require_model(loaded)
+    require_extra("mail")
     return (MailChannel(),)
 
 
@@ -197,6 +199,10 @@ def _page(
     if web is None:
         yield ()
         return
+    from rumi.platform.extras import MissingExtra, require_extra
+    from rumi.texts import translate
+
+    require_extra("page")
     from rumi.channels.page import PageChannel, open_entrance
     from rumi.channels.page.address import public_origin
     from rumi.cli.mcp_serve import endpoint_of
@@ -206,7 +212,11 @@ def _page(
     url = loaded.settings.page.url
     public = "" if url is None else public_origin(url)
     with open_entrance(web, language, _say, sessions, ask_browsers=auto, public=public) as entrance:
-        endpoint = endpoint_of(home, loaded, language)
+        endpoint = None
+        try:
+            endpoint = endpoint_of(home, loaded, language)
+        except MissingExtra as error:  # only for programs; people use the page without it
+            _say(translate(language, error.text))
         if endpoint is not None:
             where = f"{entrance.address.url}{endpoint.path}"
             _say(gettext(language, "Programs may ask by MCP at {where}, with MCP_TOKEN.", where=where))
@@ -226,6 +236,9 @@ def _listener(
         yield ()
         return
     from rumi.channels.http.listener import open_listener
+    from rumi.platform.extras import require_extra
+
+    require_extra("page")
 
     with open_listener(where, language, [bot.deliveries for bot in bots if webhook]) as listener:
         yield (listener,)
