@@ -38,12 +38,18 @@ def main(arguments: list[str]) -> int:
 
 
 def make() -> int:
-    """Resolve everything in one run, then ask for each part which of these packages it needs."""
+    """Resolve everything in one run, then ask for each part which of these packages it needs.
+
+    Versions of the present lock stay if they still fit; delete the file first to get the newest ones.
+    """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     extras = [name for name in sorted(project["project"]["optional-dependencies"]) if name != "all"]
-    everything = _compile("--all-extras", "--group", "dev", "--generate-hashes")
-    entries = _entries(everything)
     with tempfile.TemporaryDirectory() as folder:
+        before = Path(folder, "before.lock")
+        if LOCK.exists():
+            shutil.copy(LOCK, before)
+        _compile("--all-extras", "--group", "dev", "--generate-hashes", "-o", str(before))
+        entries = _entries(before.read_text("utf-8"))
         versions = Path(folder, "versions.txt")
         versions.write_text("\n".join(entry.split(" \\")[0] for entry in entries.values()), "utf-8")
         parts = {"default": _names("-c", str(versions))}
