@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
 READY  := $(VENV)/.ready
 
 # Compiled modules lie with the environment, so that they also exist where the caller wants none in the tree:
@@ -10,13 +11,17 @@ READY  := $(VENV)/.ready
 export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: chat test histories more check static format lint types scripts imports docs docs-check texts pictures bench bench-actors bench-questions bench-stop \
+.PHONY: chat extra test histories more check static format lint types scripts imports docs docs-check texts pictures bench bench-actors bench-questions bench-stop \
         bench-turn bench-pieces bench-idle bench-start bench-skills bench-status bench-command bench-folder bench-reading \
-        bench-stop-telegram bench-stop-research bench-stop-cluster bench-tasks bench-schedules bench-cost bench-crowd bench-page bench-agent bench-recall bench-million bench-cluster chaos chaos-cluster soak lock clean simulate seeds
+        bench-stop-telegram bench-stop-research bench-stop-cluster bench-tasks bench-schedules bench-cost bench-crowd bench-page bench-agent bench-recall bench-million bench-cluster chaos chaos-cluster soak lock lock-check clean simulate seeds
 
 # With files of its own: a newcomer's first notes do not belong into the clone.
-chat: $(READY)
+chat: $(INSTALLED)
 	@$(BIN)/rumi chat --own
+
+# A part of Rumi that most people do not need: make extra NAME=office. docs/dependencies.md lists them.
+extra:
+	@$(MAKE_ENVIRONMENT) $(or $(NAME),$(error Name an extra, for example: make extra NAME=office))
 
 # Each module's tests stay on one worker, so that they share its servers. WORKERS=0 runs all in one process.
 WORKERS  ?= $(shell echo $$(($$(nproc) * 2)))
@@ -89,9 +94,10 @@ docs: $(READY)
 	$(BIN)/python -m docs.making.profile
 	$(BIN)/python -m docs.making.dialects
 
-# The catalogues of translations: their keys from the code, and their compiled form.
+# The catalogues of translations: their keys from the code, and their compiled form; numbers and dates by CLDR.
 texts: $(READY)
 	$(BIN)/python -m docs.making.texts
+	$(BIN)/python -m docs.making.formats
 
 docs-check: $(READY)
 	$(BIN)/python -m docs.making.checking
@@ -208,17 +214,29 @@ bench-page: $(READY)
 bench-agent: $(READY)
 	$(BIN)/python -m bench.agent --faults
 
-# For maintainers, with uv on the path: versions and hashes, no addresses.
+# For maintainers, with uv on the path: versions and hashes for Linux and all Pythons, no addresses.
 lock:
-	uv pip compile pyproject.toml --group dev --generate-hashes --python-version 3.11 \
-	    --no-emit-index-url --no-emit-find-links --strip-extras --no-annotate --no-header --quiet -o requirements.lock
+	python3 deploy/lock.py
 	printf '%s\n' matplotlib pillow reportlab python-pptx python-docx openpyxl | uv pip compile - --universal \
 	    --generate-hashes --python-version 3.11 --no-emit-index-url --no-emit-find-links --strip-extras \
 	    --no-annotate --no-header --quiet -o runner/office.lock
 
+# Whether each locked package has a file for each Python and processor.
+lock-check:
+	python3 deploy/lock.py check
+
+define MAKE_ENVIRONMENT
+command -v $(PYTHON) >/dev/null || { echo "✗ $(PYTHON) is missing. Install Python 3.11 or later (Debian, Ubuntu: sudo apt install python3 python3-venv)." >&2; exit 1; }; \
+PYTHONPYCACHEPREFIX= PYTHONDONTWRITEBYTECODE=1 $(PYTHON) deploy/environment.py $(VENV)
+endef
+
+# What `rumi` needs, and the extras that were chosen.
+$(INSTALLED): requirements.lock pyproject.toml
+	@$(MAKE_ENVIRONMENT)
+
+# Everything: all extras, and what tests and development need.
 $(READY): requirements.lock pyproject.toml
-	@command -v $(PYTHON) >/dev/null || { echo "✗ $(PYTHON) is missing. Install Python 3.11 or later (Debian, Ubuntu: sudo apt install python3 python3-venv)." >&2; exit 1; }
-	@PYTHONPYCACHEPREFIX= PYTHONDONTWRITEBYTECODE=1 $(PYTHON) deploy/environment.py $(VENV)
+	@$(MAKE_ENVIRONMENT) everything
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from rumi.channels.registration import ChannelPlugin, Serving
-from rumi.texts import gettext
+from rumi.texts import gettext, translate
 
 if TYPE_CHECKING:
     from rumi.channels.channel import Channel
@@ -27,6 +27,9 @@ def _page_wanted(serving: Serving) -> bool:
 
 @contextmanager
 def _page(serving: Serving) -> "Iterator[tuple[PageChannel, ...]]":
+    from rumi.platform.extras import MissingExtra, require_extra
+
+    require_extra("page")
     from rumi.channels.page import PageChannel, open_entrance
     from rumi.channels.page.address import public_origin
 
@@ -36,7 +39,11 @@ def _page(serving: Serving) -> "Iterator[tuple[PageChannel, ...]]":
     url = loaded.settings.page.url
     public = "" if url is None else public_origin(url)
     with open_entrance(where, language, serving.say, sessions, ask_browsers=auto, public=public) as entrance:
-        endpoint = serving.endpoint()
+        endpoint = None
+        try:
+            endpoint = serving.endpoint()
+        except MissingExtra as error:  # only for programs; people use the page without it
+            serving.say(translate(language, error.text))
         if endpoint is not None:
             at = f"{entrance.address.url}{endpoint.path}"
             serving.say(gettext(language, "Programs may ask by MCP at {where}, with MCP_TOKEN.", where=at))
@@ -67,7 +74,9 @@ def _mail_wanted(serving: Serving) -> bool:
 @contextmanager
 def _mail(serving: Serving) -> "Iterator[Sequence[Channel]]":
     from rumi.channels.mail.channel import MailChannel
+    from rumi.platform.extras import require_extra
 
+    require_extra("mail")
     yield (MailChannel(),)
 
 
@@ -85,6 +94,9 @@ def _listener(serving: Serving) -> "Iterator[Sequence[Channel]]":
     if where is None:
         yield ()
         return
+    from rumi.platform.extras import require_extra
+
+    require_extra("page")
     from rumi.channels.http.listener import open_listener
 
     with open_listener(where, serving.language, takers) as listener:

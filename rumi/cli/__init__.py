@@ -9,13 +9,15 @@ from rumi import __version__
 TYPE_CHECKING = False  # known to type checkers; `typing` is most of what `rumi --version` would load
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-    from typing import TypeVar
+    from typing import NoReturn, TypeVar
 
     T = TypeVar("T")
 
 
 def main() -> None:
     """Run the console script. Frequent calls from scripts are answered without loading the other commands."""
+    if sys.platform != "linux":
+        _refuse_system()
     if sys.argv[1:] == ["--version"]:
         sys.stdout.write(f"rumi, version {__version__}\n")
         return
@@ -50,6 +52,26 @@ The first is the number of new objects that triggers a collection of the younges
 numbers of collections of the next younger generation. Python's defaults cost a fifth of a start, which makes
 many objects that stay, and have a busy process run a full collection every second or two.
 """
+
+
+def _refuse_system() -> "NoReturn":
+    """Say what to do on a system other than Linux, before anything that only Linux has is imported."""
+    from rumi.platform.texts.language import detect_language
+    from rumi.texts import Text
+
+    system = {"darwin": "macOS", "win32": "Windows", "cygwin": "Windows"}.get(sys.platform, sys.platform)
+    if system == "Windows":
+        sentence = Text(
+            "Rumi runs on Linux only, and this is Windows. Run it in WSL (wsl --install), or in Docker "
+            "(deploy/Dockerfile)."
+        )
+    else:
+        sentence = Text(
+            "Rumi runs on Linux only, and this is {system}. Run it in Docker (deploy/Dockerfile), or in a "
+            "virtual machine with Linux.",
+            system=system,
+        )
+    sys.exit(f"✗ {sentence.in_language(detect_language('auto', os.environ))}")
 
 
 def _import_less() -> None:

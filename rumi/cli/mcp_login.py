@@ -34,12 +34,15 @@ def login(name: str, no_browser: bool) -> None:
     The address to open is printed. On a machine without a browser, open it elsewhere, and paste the address
     at which the browser ends.
     """
-    from rumi.agent.mcp.oauth.login import log_in
+    from rumi.platform.extras import require_extra
     from rumi.platform.home import Home
 
     root, servers = servers_of()
     settings = named(servers, name)
     _check(settings)
+    require_extra("mcp")
+    from rumi.agent.mcp.oauth.login import log_in
+
     home = Home(root).make()
     done = run_async(log_in, settings, home.root, reader(), _Terminal(name, browser=not no_browser))
     until = done.report()["until"]
@@ -72,6 +75,9 @@ def forget_login(home: "Home", name: str) -> bool:
 
     if name not in StoredLogins(home.root).names():
         return False
+    from rumi.platform.extras import require_extra
+
+    require_extra("mcp")
     from rumi.agent.mcp.oauth.login import log_out
 
     if (error := run_async(log_out, home.root, name)) is not None:

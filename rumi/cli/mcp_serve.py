@@ -43,6 +43,9 @@ def serve(trusted: bool, debug: bool) -> None:
 async def _serve(launch: Launch, trusted: bool) -> None:
     import trio
 
+    from rumi.platform.extras import require_extra
+
+    require_extra("mcp")
     from rumi.channels.mcp import MOST_CALLS, McpService, serve_stdio
 
     daemon = _DaemonAccess(launch.home, launch.language, launch)
@@ -54,13 +57,17 @@ def endpoint_of(home: "Home", loaded: "Loaded", language: "Language") -> "McpEnd
 
     Raises:
         ConfigError: The token is too short, or not ASCII.
+        MissingExtra: The extra `mcp` is not installed.
     """
     if loaded.secrets.mcp_token is None:
         return None
     import trio
 
-    from rumi.channels.mcp import MOST_CALLS, McpEndpoint, McpService
     from rumi.errors import ConfigError
+    from rumi.platform.extras import require_extra
+
+    require_extra("mcp")
+    from rumi.channels.mcp import MOST_CALLS, McpEndpoint, McpService
 
     token = loaded.secrets.mcp_token.reveal()
     if len(token) < LEAST_TOKEN or not token.isascii():

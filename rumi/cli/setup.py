@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from rumi.models.trying import LocalServer
     from rumi.platform.config.cascade import Loaded
+    from rumi.platform.extras import ExtraName
 
 GROQ_KEYS: Final = "https://console.groq.com/keys"
 
@@ -85,7 +86,8 @@ class _Wizard:
         if self.ask_yes(Text("A calendar: read it, and put events into it? (y/n)")):
             from rumi.cli.setup_calendar import ask_calendar
 
-            ask_calendar(self)
+            if self._has_extra("calendar"):
+                ask_calendar(self)
         if self.ask_yes(Text("A mailbox, which Rumi reads, and sends from after a yes? (y/n)")):
             from rumi.cli.setup_mail import ask_mail
 
@@ -93,7 +95,17 @@ class _Wizard:
             if self.ask_yes(Text("May people write to Rumi by mail, at an address of its own? (y/n)")):
                 from rumi.cli.setup_mailchannel import ask_channel
 
-                ask_channel(self)
+                if self._has_extra("mail"):
+                    ask_channel(self)
+
+    def _has_extra(self, name: "ExtraName") -> bool:
+        """Return True if an extra is installed; otherwise print the command that installs it."""
+        from rumi.platform.extras import MissingExtra, is_installed
+
+        if is_installed(name):
+            return True
+        self.say(MissingExtra(name).text)
+        return False
 
     def _show_current(self) -> None:
         """Print what is set already."""

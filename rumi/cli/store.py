@@ -127,6 +127,9 @@ def _look_at_home(home: "Home") -> dict[str, Any]:
 
 
 def _look_at_server(url: str, password: str) -> dict[str, Any]:
+    from rumi.platform.extras import require_extra
+
+    require_extra("cluster")
     from rumi.store import postgres
 
     server = postgres.server_of(url, password)
@@ -141,6 +144,9 @@ class _Copy:
     """One run of `rumi data copy`."""
 
     def __init__(self, home: "Home", source: str, target: str, password: str) -> None:
+        from rumi.platform.extras import require_extra
+
+        require_extra("cluster")
         from rumi.store.backend import PostgresServer
         from rumi.store.copying import tables_of
         from rumi.store.journal.schema import ON_A_SERVER

@@ -12,6 +12,7 @@ from rumi.cli.asking import ask
 from rumi.cli.daemon import say
 from rumi.cli.printing import JSON, cut, echo, echo_json, local_time
 from rumi.cli.speaking import Listing, ntr, tr
+from rumi.platform.extras import is_installed
 from rumi.platform.printable import flat
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def link(as_json: bool) -> None:
     if as_json:
         echo_json(made, indent=2)
         return
-    if sys.stdout.isatty():
+    if sys.stdout.isatty() and is_installed("page"):
         echo(qr_code(made["link"]))
     echo(made["link"])
     say(

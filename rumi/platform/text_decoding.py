@@ -3,7 +3,8 @@
 A byte order mark comes first, then the label of the transport (such as `Content-Type`), then the encoding
 that markup declares itself. A declared encoding is final: bytes that stand for no character in it become
 U+FFFD, and no other encoding is tried. Text that declares nothing is UTF-8 if all of it but a few broken
-bytes is; otherwise chardet detects its encoding.
+bytes is; otherwise chardet detects its encoding. Without chardet (the extra `encodings`), it is
+Windows-1252, which the standard has for such text.
 """
 
 import codecs
@@ -12,6 +13,8 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator
 from typing import Final, Literal, TypeAlias
+
+from rumi.platform.extras import is_installed
 
 Markup: TypeAlias = Literal["", "html", "xml"]
 
@@ -284,6 +287,8 @@ def _broken_multibyte(sample: bytes) -> str | None:
 
 
 def _found(sample: bytes, possible: frozenset[str]) -> str:
+    if not is_installed("encodings"):
+        return _WHERE_NOTHING_FITS
     from chardet import detect
 
     found = detect(sample, include_encodings=possible, no_match_encoding=_WHERE_NOTHING_FITS)

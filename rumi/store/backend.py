@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
+from rumi.platform.extras import require_extra
 from rumi.store import sqlite
 from rumi.store.ownership import partition_of
 from rumi.store.protocol import Database, Trouble
@@ -182,6 +183,7 @@ class PostgresServer:
             UsageError: The text is not the URL of a PostgreSQL database, or the URL contains a password.
         """
         # Commands on a home with SQLite files must not wait for psycopg, which takes long to import.
+        require_extra("cluster")
         from rumi.store import postgres
 
         self._postgres = postgres

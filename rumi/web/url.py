@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Final
 from rumi.web.messages import FetchRefused
 
 if TYPE_CHECKING:
-    from ada_url import URL
+    from can_ada import URL
 
 MAX_URL_BYTES: Final = 8192
 
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _BACKSLASH: Final = re.compile(r"[^?#]*\\")
+_IPV4: Final = re.compile(r"\d+(?:\.\d+){3}")  # as the parser writes an address, however it was written
 # An @ between the scheme's colon and the first slash of the path, even without a name before it.
 _USER_INFO: Final = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]*:/*[^/?#]*@")
 
@@ -74,7 +75,7 @@ def join_target(base: Target, location: str) -> Target:
         FetchRefused: As in `parse_target`.
     """
     _refuse_writing(location)
-    url = _read(location, base.href)
+    url = _read(location, _read(base.href))
     _, mark, fragment = base.href.partition("#")
     if mark and "#" not in url.href:
         url.hash = fragment
@@ -86,10 +87,8 @@ def host_of(text: str) -> str:
 
     IPv6 addresses are in brackets.
     """
-    from ada_url import URL
-
     try:
-        return URL(text).hostname
+        return _parse(text).hostname
     except ValueError:
         return ""
 
@@ -118,20 +117,28 @@ def _refuse_writing(text: str) -> None:
         raise FetchRefused("The URL has a backslash, which can be read in two ways.", "Write / in its place.")
 
 
-def _read(text: str, base: str | None = None) -> "URL":
-    from ada_url import URL
-
+def _read(text: str, base: "URL | None" = None) -> "URL":
     try:
-        return URL(text, base)
-    except ValueError:  # also raised for half a surrogate pair
+        return _parse(text, base)
+    except ValueError:
         raise FetchRefused(
             "This is not a valid URL.", "It needs a scheme and a host, as in https://example.com/."
         ) from None
 
 
-def _target(url: "URL") -> Target:
-    from ada_url import HostType
+def _parse(text: str, base: "URL | None" = None) -> "URL":
+    """Parse a URL by the WHATWG rules.
 
+    Raises:
+        ValueError: The text is not a URL, or has half a surrogate pair.
+    """
+    from can_ada import parse
+
+    text.encode()  # the library raises TypeError for half a surrogate pair
+    return parse(text) if base is None else base + text
+
+
+def _target(url: "URL") -> Target:
     scheme = url.protocol.removesuffix(":")
     if scheme not in _DEFAULT_PORTS:
         raise FetchRefused("Only http and https are fetched.")
@@ -141,12 +148,13 @@ def _target(url: "URL") -> Target:
         raise FetchRefused(
             "The URL is too long.", "It may have {max_url_bytes} bytes.", max_url_bytes=MAX_URL_BYTES
         )
-    host = url.hostname.removeprefix("[").removesuffix("]")
+    name = url.hostname
+    host = name.removeprefix("[").removesuffix("]")
     return Target(
         href=url.href,
         scheme=scheme,
         host=host,
-        is_ip=url.host_type != HostType.DEFAULT,
+        is_ip=host != name or _IPV4.fullmatch(host) is not None,
         port=int(url.port) if url.port else _DEFAULT_PORTS[scheme],
         path_and_query=url.pathname + url.search,
         authority=url.host,

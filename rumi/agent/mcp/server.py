@@ -31,6 +31,7 @@ from rumi.agent.mcp.messages import (
 from rumi.agent.mcp.pins import AcceptedTools, ServerPin
 from rumi.errors import single
 from rumi.platform import http
+from rumi.platform.extras import MissingExtra, require_extra
 from rumi.platform.threads import Offload
 from rumi.platform.untrusted_text import one_line
 from rumi.sandbox.workspace import measure
@@ -387,7 +388,10 @@ async def opened(
     """
     if settings.fault is not None:
         raise McpError(settings.fault.message, settings.fault.advice)
-    connected = await http.loaded(_connecting)
+    try:
+        connected = await http.loaded(_connecting)
+    except MissingExtra as error:
+        raise McpError(error.message, error.advice) from None
     complaints = Complaints(settings, home.parent.parent)
     with trio.move_on_after(settings.section.start_timeout_s) as start:
         async with connected(settings, home, complaints, asked) as connection:
@@ -399,7 +403,12 @@ async def opened(
 def _connecting() -> (
     "Callable[[ServerSettings, Path, Complaints, AskedHosts], AbstractAsyncContextManager[Connection]]"
 ):
-    """Import the client library, which is slow, and return the function that connects. Blocks."""
+    """Import the client library, which is slow, and return the function that connects. Blocks.
+
+    Raises:
+        MissingExtra: It is not installed.
+    """
+    require_extra("mcp")
     from rumi.agent.mcp.connection import connected
 
     return connected

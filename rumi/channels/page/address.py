@@ -83,9 +83,9 @@ class PageAddress:
 
 def public_origin(url: str) -> str:
     """Return the origin of a URL as browsers write it in `Origin`: lower case, punycode, no default port."""
-    from ada_url import URL  # late: only a page behind a proxy needs it
+    from can_ada import parse  # late: only a page behind a proxy needs it
 
-    return str(URL(url).origin)
+    return parse(url).origin
 
 
 def header_values(scope: Scope, name: bytes) -> list[str]:

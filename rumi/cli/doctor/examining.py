@@ -60,6 +60,7 @@ async def _examine(
     ask_servers: bool,
 ) -> None:
     from rumi.cli.doctor.databases import databases
+    from rumi.cli.doctor.extras import extras
     from rumi.cli.doctor.files import files
     from rumi.cli.doctor.machine import disk, machine
     from rumi.cli.doctor.settings import settings
@@ -84,6 +85,7 @@ async def _examine(
         examination.add(fault)
         return
     examination.add(*settings(home, loaded))
+    examination.add(*extras(loaded))
     await examination.look("skills", partial(blocking, partial(skills, home, loaded)), "warning")
     if loaded.settings.mcp:
         from rumi.cli.doctor.settings import mcp

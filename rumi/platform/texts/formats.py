@@ -1,50 +1,60 @@
-"""Numbers, dates and times as a reader's language writes them, by Babel."""
+"""Numbers, dates and times as a reader's language writes them.
 
+The formats are those of CLDR: `make texts` writes them into `rumi/locale/formats.json`.
+"""
+
+import json
 from datetime import date, datetime
+from decimal import Decimal
+from functools import cache
+from typing import Any
 
-from rumi.texts import Language
-
-# The English texts are written in British order: day, month, year.
-_LOCALES = {"en": "en_GB"}
+from rumi.texts import LOCALE, Language
 
 
 def number(language: Language, value: float, digits: int = 0) -> str:
     """Return a number with `digits` decimals and the language's separators."""
-    from babel.numbers import format_decimal  # imported here: clients that only chat need none of Babel
-
-    pattern = "#,##0" if not digits else f"#,##0.{'0' * digits}"
-    return str(format_decimal(value, format=pattern, locale=_locale(language)))
+    formats = _formats(language)
+    rounded = Decimal(str(value)).quantize(Decimal(1).scaleb(-digits))
+    separators = str.maketrans({",": formats["group"], ".": formats["decimal"]})
+    return f"{rounded:,f}".translate(separators)
 
 
 def full_date(language: Language, day: date) -> str:
     """Return a date in words, with its day of the week."""
-    from babel.dates import format_date
-
-    pattern = "EEEE d MMMM y" if language == "en" else "full"
-    return format_date(day, pattern, locale=_locale(language))
+    return _date(language, "full_date", day)
 
 
 def day_and_month(language: Language, day: datetime) -> str:
     """Return a date in words, without its year."""
-    from babel.dates import format_skeleton
-
-    return format_skeleton("MMMMd", day, locale=_locale(language))
+    return _date(language, "day_and_month", day)
 
 
 def weekday(language: Language, number: int) -> str:
     """Return the name of a day of the week; 0 is Monday."""
-    from babel.dates import get_day_names
-
-    return str(get_day_names("wide", locale=_locale(language))[number])
+    return str(_formats(language)["weekdays"][number])
 
 
 def language_name(language: Language) -> str:
     """Return the name of a language in that language, such as `Español` or `Español (Argentina)`."""
-    from babel import Locale
-
-    name = Locale.parse(language).display_name or language
-    return name[0].upper() + name[1:]
+    return str(_formats(language)["name"])
 
 
-def _locale(language: Language) -> str:
-    return _LOCALES.get(language, language)
+def _date(language: Language, kind: str, day: date) -> str:
+    formats = _formats(language)
+    return str(formats[kind]).format(
+        weekday=formats["weekdays"][day.weekday()],
+        day=day.day,
+        month=formats["months"][day.month - 1],
+        year=day.year,
+    )
+
+
+def _formats(language: Language) -> dict[str, Any]:
+    return _all_formats()[language]
+
+
+@cache
+def _all_formats() -> dict[str, dict[str, Any]]:
+    formats: dict[str, dict[str, Any]] = json.loads((LOCALE / "formats.json").read_text("utf-8"))
+    return formats

@@ -9,6 +9,7 @@ from typing import Any, Final
 import trio
 
 from rumi.errors import RumiError
+from rumi.platform.extras import MissingExtra, require_extra
 from rumi.sandbox.confined.parent import Child, ChildFailed
 from rumi.services.calendar.errors import CalendarError, NotACalendar
 from rumi.services.calendar.events import Event, EventDraft, TimeWindow
@@ -64,7 +65,8 @@ class CalendarReader:
 
         Raises:
             NotACalendar: It is not a calendar.
-            CalendarError: It cannot be read within the limits of time and memory.
+            CalendarError: It cannot be read within the limits of time and memory, or the extra `calendar` is
+                not installed.
         """
         form = "dav" if dav else "file"
         heard = await self._ask({"do": "read", "form": form, "window": window.to_json()}, *bodies)
@@ -109,9 +111,12 @@ class CalendarReader:
 
     async def _ask(self, ask: Mapping[str, object], *bodies: bytes) -> dict[str, Any]:
         try:
+            require_extra("calendar")
             async with self._child() as child:
                 await child.say({**ask, "bodies": len(bodies)}, *bodies)
                 heard = await child.hear()
+        except MissingExtra as error:
+            raise CalendarError(error.message, error.advice) from None
         except ChildFailed as error:
             raise _broken(error.text) from None
         if heard.get("failed") == "not a calendar":

@@ -7,6 +7,7 @@ from typing import Final
 from actors import ActorError
 from rumi.errors import RumiError
 from rumi.platform.chat_ids import ChatIds
+from rumi.platform.extras import MissingExtra, is_installed
 from rumi.platform.texts import schedules as schedule_texts
 from rumi.platform.threads import Offload, Threads
 from rumi.platform.zone_finding import zone_at
@@ -33,6 +34,7 @@ class ZoneProposals:
         self._offload = offload or Threads()
         self._seen: set[tuple[str, str]] = set()
         self._notices: dict[str, tuple[str, str, str]] = {}
+        self._without_map: dict[str, str] = {}
 
     async def propose(self, message: Incoming) -> None:
         """Consider the zone of a message before the message is stored, so that its own turn knows the zone.
@@ -44,6 +46,8 @@ class ZoneProposals:
             latitude, longitude = message.place
             zone = await self._offload(lambda: zone_at(latitude, longitude))
         owner = self._ids.owner_of(message.chat)
+        if message.place is not None and not is_installed("location"):
+            self._without_map[f"zone-map:{owner}"] = message.chat
         # A client that says UTC says nothing: many machines and browsers do so wherever they are.
         if not zone or is_utc(zone) or (owner, zone) in self._seen:
             return
@@ -62,6 +66,11 @@ class ZoneProposals:
 
     def notices(self, chat: str, language: Language) -> Sequence[tuple[str, str]]:
         """Return the notices for a chat's next reply, each with its key; `drop_notices` removes them."""
+        missing = MissingExtra("location").text.in_language(language)
+        unknown = ((key, missing) for key, of in self._without_map.items() if of == chat)
+        return (*unknown, *self._proposed(chat, language))
+
+    def _proposed(self, chat: str, language: Language) -> Sequence[tuple[str, str]]:
         return tuple(
             (key, schedule_texts.zone_proposed(language, zone, kept))
             for key, (of, zone, kept) in self._notices.items()
@@ -72,3 +81,4 @@ class ZoneProposals:
         """Remove notices that the journal has stored with a reply."""
         for key in keys:
             self._notices.pop(key, None)
+            self._without_map.pop(key, None)

@@ -5,11 +5,13 @@ first bytes of a body decide together with the label, and names that are no comp
 """
 
 import re
+import sys
 import zlib
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final, Protocol
 
+from rumi.platform.extras import is_installed, missing_clause
 from rumi.platform.text_decoding import MARKS
 from rumi.web.codings import CODINGS, UNSUPPORTED, coding_names
 from rumi.web.messages import FetchError
@@ -159,7 +161,11 @@ class _Inflate:
 
 class _Zstd:
     def __init__(self) -> None:
-        from backports import zstd
+        _require_encodings("zstd")
+        if sys.version_info >= (3, 14):
+            from compression import zstd
+        else:
+            from backports import zstd
 
         options = {int(zstd.DecompressionParameter.window_log_max): _ZSTD_WINDOW_LOG}
         self._error = zstd.ZstdError
@@ -184,6 +190,7 @@ class _Brotli:
     unused_data = b""
 
     def __init__(self) -> None:
+        _require_encodings("br")
         import brotli
 
         self._error = brotli.error
@@ -210,6 +217,22 @@ class _Brotli:
             raise Broken from error
         out, self._output = self._output[:max_bytes], self._output[max_bytes:]
         return out
+
+
+def _require_encodings(name: str) -> None:
+    """Check that an unrequested compression can be undone.
+
+    Raises:
+        FetchError: The extra `encodings` is not installed.
+    """
+    if not is_installed("encodings"):
+        raise FetchError(
+            "The page has an unrequested compression, {name}: {clause}.",
+            "Another page may say the same.",
+            name=name,
+            clause=missing_clause("encodings"),
+            answered=True,
+        )
 
 
 class _Unpacker:

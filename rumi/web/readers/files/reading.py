@@ -9,6 +9,7 @@ from typing import Any, Final
 import trio
 
 from rumi.errors import RumiError
+from rumi.platform.extras import as_text, is_installed, missing_clause
 from rumi.platform.file_kinds import Kind, picture_type
 from rumi.platform.texts.words import known
 from rumi.sandbox.confined.parent import NONSENSE, Child, ChildFailed, signal_name
@@ -64,6 +65,8 @@ class Looks:
         Raises:
             ViewRefused: The file cannot be read within the limits of time and memory.
         """
+        if kind == "picture":
+            _require_pictures()
         request = {
             "kind": kind,
             "name": name,
@@ -106,6 +109,7 @@ class Looks:
         Raises:
             ViewRefused: It is not a PDF that can be read, or has no such page.
         """
+        _require_pictures()
         heard = await self._heard({"kind": "page", "page": number, "most_px": self._limits.picture_px}, body)
         # The answer is untrusted, because a document may have taken over the process.
         try:
@@ -125,7 +129,7 @@ class Looks:
         except ChildFailed as error:
             raise ViewRefused(self._why(error)) from None
         if heard.get("failed"):
-            raise ViewRefused("{failed}", failed=known(str(heard["failed"])))
+            raise ViewRefused("{failed}", failed=known(as_text(str(heard["failed"]))))
         return heard
 
     def _why(self, error: ChildFailed) -> str:
@@ -137,3 +141,8 @@ class Looks:
                 number=signal_name(error.number),
             )
         return NONSENSE if error.why == "nonsense" else error.text
+
+
+def _require_pictures() -> None:
+    if not is_installed("pictures"):
+        raise ViewRefused("{failed}", failed=missing_clause("pictures"))

@@ -3,6 +3,7 @@
 import io
 from typing import Any, Final
 
+from rumi.platform.extras import is_installed, missing_clause
 from rumi.web.readers.pages.documents.lines import (
     MOST_COLUMNS,
     Lines,
@@ -159,6 +160,8 @@ def _xls_cell(book: Any, sheet: Any, line: int, column: int) -> str:
 
 def xlsb_lines(body: bytes, reading: Reading) -> Lines:
     """Yield the non-empty rows of each sheet. The numbers have no formats."""
+    if not is_installed("office"):
+        raise NoDocumentError(missing_clause("office"))
     import python_calamine
 
     try:

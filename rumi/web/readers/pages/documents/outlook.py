@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from rumi.platform.extras import is_installed, missing_clause
 from rumi.platform.text_decoding import decode
 from rumi.web.readers.pages.cleaning import one_line
 from rumi.web.readers.pages.documents.lines import Lines, NoDocumentError, Reading
@@ -163,10 +164,12 @@ def open_storage(body: bytes) -> Any:
     """Open an OLE file.
 
     Raises:
-        NoDocumentError: It is broken.
+        NoDocumentError: It is broken, or the extra `office` is not installed.
     """
     from io import BytesIO
 
+    if not is_installed("office"):
+        raise NoDocumentError(missing_clause("office"))
     import olefile
 
     try:

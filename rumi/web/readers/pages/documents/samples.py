@@ -5,6 +5,7 @@ from contextlib import suppress
 from io import BytesIO
 
 from rumi.platform import text_decoding
+from rumi.platform.extras import is_installed, missing_clause
 from rumi.web.readers.pages.documents.document import read_document
 from rumi.web.readers.pages.documents.lines import NoDocumentError
 from rumi.web.readers.pages.documents.rtf import CODE_PAGES, codec_of_page
@@ -30,9 +31,11 @@ e1xydGYxIGF9\r
 
 def read_all() -> None:
     """Read a sample of each family, and import the packages that read the others."""
-    import olefile  # noqa: F401
-    import python_calamine  # noqa: F401
-    import xlrd  # noqa: F401
+    missing_clause("office")  # looks at the disk, which the confined process cannot do
+    if is_installed("office"):
+        import olefile  # noqa: F401
+        import python_calamine  # noqa: F401
+        import xlrd  # noqa: F401
 
     text_decoding.load()
     for page in CODE_PAGES:
