@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 def main() -> None:
     """Run the console script. Frequent calls from scripts are answered without loading the other commands."""
     if sys.argv[1:] == ["--version"]:
-        sys.stdout.write(f"rumi, version {__version__}\n")
+        from rumi.platform.commit import own_commit, version
+
+        sys.stdout.write(f"rumi {version(__version__, own_commit())}\n")
         return
     gc.set_threshold(*GENERATIONS)
     _open_the_missing()
