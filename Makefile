@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: chat test histories more check static format lint types scripts imports docs docs-check texts pictures bench bench-actors bench-questions bench-stop \
         bench-turn bench-pieces bench-idle bench-start bench-skills bench-status bench-command bench-folder bench-reading \
-        bench-stop-telegram bench-stop-research bench-stop-cluster bench-tasks bench-schedules bench-cost bench-crowd bench-page bench-agent bench-recall bench-million bench-cluster chaos chaos-cluster soak lock clean simulate seeds
+        bench-stop-telegram bench-stop-research bench-stop-cluster bench-tasks bench-schedules bench-cost bench-crowd bench-page bench-agent bench-recall bench-million bench-cluster chaos chaos-cluster soak lock clean release site simulate seeds
 
 # With files of its own: a newcomer's first notes do not belong into the clone.
 chat: $(READY)
@@ -208,6 +208,10 @@ bench-page: $(READY)
 bench-agent: $(READY)
 	$(BIN)/python -m bench.agent --faults
 
+# A release's files in dist/, which depend only on the commit: CONTRIBUTING.md says what comes before and after.
+release: $(READY)
+	$(BIN)/python deploy/release.py
+
 # For maintainers, with uv on the path: versions and hashes, no addresses.
 lock:
 	uv pip compile pyproject.toml --group dev --generate-hashes --python-version 3.11 \
@@ -221,5 +225,5 @@ $(READY): requirements.lock pyproject.toml
 	@PYTHONPYCACHEPREFIX= PYTHONDONTWRITEBYTECODE=1 $(PYTHON) deploy/environment.py $(VENV)
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist site *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
