@@ -21,13 +21,17 @@ class CommitHook(BuildHookInterface[Any]):
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Add the file with the commit, if the commit is known. An editable install reads it from git."""
-        if version == "editable" or os.path.exists(os.path.join(self.root, TARGET)):
+        if version == "editable":
             return
-        commit_of = runpy.run_path(os.path.join(self.root, "rumi/platform/commit.py"))["commit_of"]
-        commit = os.environ.get("RUMI_COMMIT") or commit_of(self.root)
-        if commit:
+        path = os.path.join(self.root, TARGET)
+        if not os.path.exists(path):
+            commit_of = runpy.run_path(os.path.join(self.root, "rumi/platform/commit.py"))["commit_of"]
+            commit = os.environ.get("RUMI_COMMIT") or commit_of(self.root)
+            if not commit:
+                return
             self._folder = tempfile.TemporaryDirectory()
             path = os.path.join(self._folder.name, "COMMIT")
             with open(path, "w", encoding="utf-8") as file:
                 file.write(f"{commit}\n")
-            build_data["force_include"][path] = TARGET
+        # Also for a file that is there: so a wheel of a source package has its files in the same order.
+        build_data["force_include"][path] = TARGET
