@@ -208,6 +208,19 @@ bench-page: $(READY)
 bench-agent: $(READY)
 	$(BIN)/python -m bench.agent --faults
 
+# The documentation as a site in site/, with MkDocs in an environment of its own. It works from the folder, without
+# a server or a network.
+SITE := $(VENV)/site
+
+site: $(SITE)/.ready
+	@NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict --quiet
+	@echo "Open site/index.html."
+
+$(SITE)/.ready: docs/requirements.lock | $(READY)
+	@$(PYTHON) -m venv --clear $(SITE)
+	@$(SITE)/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r docs/requirements.lock
+	@touch $@
+
 # A release's files in dist/, which depend only on the commit: CONTRIBUTING.md says what comes before and after.
 release: $(READY)
 	$(BIN)/python deploy/release.py
@@ -216,6 +229,8 @@ release: $(READY)
 lock:
 	uv pip compile pyproject.toml --group dev --generate-hashes --python-version 3.11 \
 	    --no-emit-index-url --no-emit-find-links --strip-extras --no-annotate --no-header --quiet -o requirements.lock
+	uv pip compile --group docs --generate-hashes --python-version 3.11 \
+	    --no-emit-index-url --no-emit-find-links --strip-extras --no-annotate --no-header --quiet -o docs/requirements.lock
 	printf '%s\n' matplotlib pillow reportlab python-pptx python-docx openpyxl | uv pip compile - --universal \
 	    --generate-hashes --python-version 3.11 --no-emit-index-url --no-emit-find-links --strip-extras \
 	    --no-annotate --no-header --quiet -o runner/office.lock
