@@ -4,7 +4,7 @@
 `rumi --version` showed then, and the schema of `state.db`:
 
 - 0.1.0, schema 4 (8806088c): the end of the first bot for Telegram;
-- 0.1.0, schema 14 (fa49fb7f): tasks, schedules and bots;
+- 0.1.0, schema 14 (a875394b): tasks, schedules and bots;
 - 0.1.0, schema 16 (26b22725): several workers on one database;
 - 0.2.0, schema 16 (f04748f7): the commit of the version;
 - 0.2.0, schema 17 (940793d0): the agent's tools and limits;
