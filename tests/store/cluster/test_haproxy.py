@@ -25,7 +25,7 @@ from tests.store.cluster.homes import Database, Worker
 HAPROXY = shutil.which("haproxy", path=f"{os.environ['PATH']}:/usr/sbin")
 CONFIG = ROOT / "deploy/haproxy.cfg"
 NAMES = ("one", "two", "three")
-PEOPLE = 9
+PEOPLE = 6
 
 pytestmark = [pytest.mark.long, pytest.mark.bubblewrap]
 
@@ -110,7 +110,8 @@ def house(postgres: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     authority = trustme.CA()
     authority.cert_pem.write_to_path(folder / "authority.pem")
     names = [f"{name}.rumi.example.org" for name in NAMES]
-    authority.issue_cert(*names).private_key_and_cert_chain_pem.write_to_path(folder / "certificate.pem")
+    certified = authority.issue_cert(*names, "other.example.org")
+    certified.private_key_and_cert_chain_pem.write_to_path(folder / "certificate.pem")
     with World(now=lambda: time.time() - 1_600_000_000) as world:
         workers = {name: Proxied(folder / name, url, name, world, plain) for name in NAMES}
         (folder / "haproxy.cfg").write_text(adapted(workers, secure, plain, folder / "certificate.pem"))
