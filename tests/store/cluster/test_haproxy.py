@@ -16,6 +16,7 @@ import pytest
 import trustme
 
 from tests.channels.page.test_talk import say
+from tests.cli.program import CORE
 from tests.cli.telegram_bot import Talk
 from tests.cli.telegram_world import World
 from tests.conftest import REQUIRED, ROOT
@@ -43,7 +44,7 @@ class Proxied(Worker):
     def __init__(self, home: Path, url: str, name: str, world: World, proxy: int) -> None:
         super().__init__(home, url)
         self.name, self.page, self.listener = name, free_port(), free_port()
-        self.environment |= {
+        self.environment |= CORE | {
             "RUMI_SERVE__WEB": f"127.0.0.1:{self.page}",
             "RUMI_PAGE__URL": f"https://{name}.rumi.example.org",
             "RUMI_TELEGRAM__WEBHOOK": f"http://127.0.0.1:{proxy}/telegram",
