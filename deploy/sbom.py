@@ -1,9 +1,9 @@
 """Prints a wheel's software bill of materials: `python deploy/sbom.py WHEEL requirements.lock`.
 
-CycloneDX 1.6 in JSON: each package that the wheel needs on Linux, with its version, the hashes of its files in
-the lock file, and the licence that it declares. What only an extra needs has the scope `optional`. What each
-package needs itself is read from this environment, which must have the versions of the lock file. The same
-wheel and lock file give the same text.
+CycloneDX 1.6 in JSON: each package that the wheel needs on Linux, with its version, the hashes of its files
+in the lock file, and the licence that it declares. What only an extra needs has the scope `optional`. What
+each package needs itself is read from this environment, which must have the versions of the lock file. The
+same wheel and lock file give the same text.
 """
 
 import re

@@ -72,9 +72,9 @@ def test_a_home_of_an_earlier_version_works(home: tuple[Program, int]) -> None:
     state = program.home / "state.db"
     assert user_version(state) == schema
 
-    # Before anything is changed, the doctor knows what the next start does.
-    assert not failures(program)
-    assert user_version(state) == schema
+    if schema == OLDEST:  # the doctor looks, and changes nothing
+        assert not failures(program)
+        assert user_version(state) == schema
 
     # A further turn of the terminal's chat, in its own sandbox, with the files of before.
     turn = program.run("chat", "--continue", "-p", "$ cat notes.txt")
