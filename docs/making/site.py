@@ -101,7 +101,7 @@ def decisions() -> str:
 def navigation() -> list[dict[str, Any]]:
     """Return the pages by audience, as `docs/README.md` has them; a page that is named twice stands once."""
     text = (DOCS / "README.md").read_text("utf-8")
-    found: list[dict[str, Any]] = [{"Start": ["README.md", page_of("README.md"), page_of("CHANGELOG.md")]}]
+    found: list[dict[str, Any]] = [{"Start": ["README.md", page_of("README.md")]}]
     seen: set[str] = set()
     for audience, part in re.findall(r"^## (For \w+)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL):
         pages = []
@@ -111,7 +111,6 @@ def navigation() -> list[dict[str, Any]]:
                 seen.add(place)
                 pages.append(place)
         found.append({audience: pages})
-    found[-1]["For engineers"] += [page_of("SECURITY.md")]
     return found
 
 
