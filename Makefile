@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: chat extra test histories more check static format lint types scripts imports docs docs-check texts pictures bench bench-actors bench-questions bench-stop \
         bench-turn bench-pieces bench-idle bench-start bench-skills bench-status bench-command bench-folder bench-reading \
-        bench-stop-telegram bench-stop-research bench-stop-cluster bench-tasks bench-schedules bench-cost bench-crowd bench-page bench-agent bench-recall bench-million bench-cluster chaos chaos-cluster soak lock lock-check clean simulate seeds
+        bench-stop-telegram bench-stop-research bench-stop-cluster bench-tasks bench-schedules bench-cost bench-crowd bench-page bench-agent bench-recall bench-million bench-cluster chaos chaos-cluster soak lock lock-check clean release site simulate seeds
 
 # With files of its own: a newcomer's first notes do not belong into the clone.
 chat: $(INSTALLED)
@@ -214,9 +214,28 @@ bench-page: $(READY)
 bench-agent: $(READY)
 	$(BIN)/python -m bench.agent --faults
 
+# The documentation as a site in site/, with MkDocs in an environment of its own. It works from the folder, without
+# a server or a network.
+SITE := $(VENV)/site
+
+site: $(SITE)/.ready
+	@NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict --quiet
+	@echo "Open site/index.html."
+
+$(SITE)/.ready: docs/requirements.lock | $(READY)
+	@$(PYTHON) -m venv --clear $(SITE)
+	@$(SITE)/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r docs/requirements.lock
+	@touch $@
+
+# A release's files in dist/, which depend only on the commit: CONTRIBUTING.md says what comes before and after.
+release: $(READY)
+	$(BIN)/python deploy/release.py
+
 # For maintainers, with uv on the path: versions and hashes for Linux and all Pythons, no addresses.
 lock:
 	python3 deploy/lock.py
+	uv pip compile --group docs --universal --generate-hashes --python-version 3.11 \
+	    --no-emit-index-url --no-emit-find-links --strip-extras --no-annotate --no-header --quiet -o docs/requirements.lock
 	printf '%s\n' matplotlib pillow reportlab python-pptx python-docx openpyxl | uv pip compile - --universal \
 	    --generate-hashes --python-version 3.11 --no-emit-index-url --no-emit-find-links --strip-extras \
 	    --no-annotate --no-header --quiet -o runner/office.lock
@@ -239,5 +258,5 @@ $(READY): requirements.lock pyproject.toml
 	@$(MAKE_ENVIRONMENT) everything
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist site *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -4,4 +4,4 @@
 its `__init__` exports. `docs/architecture.md` describes the packages.
 """
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"

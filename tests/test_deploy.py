@@ -46,7 +46,10 @@ def test_what_is_copied_is_there_and_all_that_the_package_needs() -> None:
     assert all((ROOT / path).exists() and in_context(path) for path in copied)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     packages = set(project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"])
-    assert copied == packages | {project["project"]["readme"], "pyproject.toml", "requirements.lock"}
+    assert copied == packages | {
+        *(project["project"]["readme"], "pyproject.toml", "requirements.lock"),
+        project["tool"]["hatch"]["build"]["hooks"]["custom"]["path"],
+    }
 
 
 @pytest.mark.parametrize("path", [".env", "rumi/.env", ".git/config", ".venv/bin/rumi", "tests/conftest.py"])

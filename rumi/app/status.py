@@ -6,13 +6,18 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 import trio
 
 from actors import NodeStatus
 from rumi import __version__
 from rumi.channels.status_dump import Item, rows
+from rumi.platform.commit import own_commit
 from rumi.platform.timestamps import utc
+
+COMMIT: Final = own_commit()
+"""The commit of the code that runs, read at the start: a clone may have another one checked out later."""
 
 SHAPE_VERSION = 3
 """Version of the dump's format: raised when a field is removed or changes its meaning.
@@ -57,6 +62,7 @@ class StatusSource:
         return {
             "version": SHAPE_VERSION,
             "program": __version__,
+            "commit": COMMIT,
             "pid": os.getpid(),
             "uptime_s": round(time.monotonic() - self.started, 3),
             "time": utc(time.time()),

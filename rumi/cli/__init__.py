@@ -19,7 +19,9 @@ def main() -> None:
     if sys.platform != "linux":
         _refuse_system()
     if sys.argv[1:] == ["--version"]:
-        sys.stdout.write(f"rumi, version {__version__}\n")
+        from rumi.platform.commit import own_commit, version
+
+        sys.stdout.write(f"rumi {version(__version__, own_commit())}\n")
         return
     gc.set_threshold(*GENERATIONS)
     _open_the_missing()

@@ -309,10 +309,24 @@ def _options(command: click.Command) -> list[str]:
 @click.group(
     cls=LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
 )
-@click.version_option(__version__, prog_name="rumi")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=lambda context, _, wanted: _print_version(context) if wanted else None,
+    help="Show the version and exit.",
+)
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def group(debug: bool) -> None:
     """Rumi, a personal assistant that does real work in a sandbox."""
+
+
+def _print_version(context: click.Context) -> None:
+    from rumi.platform.commit import own_commit, version
+
+    echo(f"rumi {version(__version__, own_commit())}")
+    context.exit()
 
 
 def _translate_click() -> None:

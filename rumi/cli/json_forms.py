@@ -683,6 +683,7 @@ class StatusForm(TypedDict):
 
     version: int
     program: str
+    commit: str
     pid: int
     uptime_s: float
     time: Time

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rumi import __version__
 from rumi.chats.recorder.recording import RecordedTurn, read_lines
+from rumi.platform.commit import own_commit, version
 from rumi.platform.redact import Redactor
 from rumi.platform.untrusted_text import one_line
 
@@ -42,7 +43,11 @@ def pack(recording: Path, target: Path, redact: Redactor) -> None:
         OSError: the file cannot be written, or the target already exists.
     """
     lines = [json.dumps(redact.json(line), separators=(",", ":")) for line in read_lines(recording)]
-    about = {"rumi": __version__, "python": platform.python_version(), "system": platform.platform()}
+    about = {
+        "rumi": version(__version__, own_commit()),
+        "python": platform.python_version(),
+        "system": platform.platform(),
+    }
     with zipfile.ZipFile(target, "x", zipfile.ZIP_DEFLATED) as packed:
         packed.writestr("recording.jsonl", "".join(f"{line}\n" for line in lines))
         packed.writestr("about.json", json.dumps(about, indent=1))

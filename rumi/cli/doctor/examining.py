@@ -10,6 +10,7 @@ from rumi.channels.attach.connection import connect
 from rumi.cli.doctor.check import Check, Examination, ReportCheck, blocking
 from rumi.errors import ConfigError, RumiError
 from rumi.platform.caller import TERMINAL
+from rumi.platform.commit import own_commit, version
 from rumi.platform.config.cascade import Loaded, load_settings
 from rumi.platform.home import Home, socket_path
 from rumi.platform.redact import Redactor
@@ -132,13 +133,14 @@ async def _lock_holder(home: Home, language: Language) -> list[Check]:
             root=home.root,
         )
         return [Check("running", "failure", found, fix)]
-    theirs = status.get("program", "")
-    if theirs != rumi.__version__:
+    theirs = version(str(status.get("program", "")), str(status.get("commit", "")))
+    ours = version(rumi.__version__, own_commit())
+    if theirs != ours:
         found = Text(
             "{lock_holder} is version {theirs}, this is {version}",
             lock_holder=lock_holder,
             theirs=theirs,
-            version=rumi.__version__,
+            version=ours,
         )
         return [Check("running", "warning", found, Text("Restart it to run the installed version."))]
     return [Check("running", "ok", Text("{lock_holder}, and it answers", lock_holder=lock_holder))]

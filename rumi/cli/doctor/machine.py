@@ -7,6 +7,7 @@ from pathlib import Path
 
 import rumi
 from rumi.cli.doctor.check import Check
+from rumi.platform.commit import own_commit, version
 from rumi.platform.home import Home
 from rumi.platform.proxies import SetupError, proxies
 from rumi.sandbox.disk import free_on
@@ -45,10 +46,9 @@ def disk(home: Home) -> list[Check]:
 
 def _python() -> Check:
     # An older Python never gets here, because pip refuses to install the package there.
-    version = ".".join(map(str, sys.version_info[:3]))
-    return Check(
-        "python", "ok", Text("Python {version}, Rumi {rumi}", version=version, rumi=rumi.__version__)
-    )
+    python = ".".join(map(str, sys.version_info[:3]))
+    ours = version(rumi.__version__, own_commit())
+    return Check("python", "ok", Text("Python {version}, Rumi {rumi}", version=python, rumi=ours))
 
 
 def _clock(home: Home) -> Check:
