@@ -53,6 +53,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "serve": ("rumi.cli.serve", Text("Serve Telegram, the page and terminals: what is configured.")),
         "web": ("rumi.cli.web", Text("Log browsers in to the page, and list and end their logins.")),
         "data": ("rumi.cli.data", Text("Back up, restore, and copy what Rumi stores.")),
+        "import": ("rumi.cli.moving", Text("Move in from OpenClaw, nanobot, Hermes, openbot or ChatGPT.")),
         "debug": (
             "rumi.cli.debug",
             Text("Read the audit log, pack a turn for a bug report, and look closer."),
