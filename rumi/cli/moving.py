@@ -204,7 +204,8 @@ async def _bots(home: "Home", folder: str, report: "Report") -> None:
         return
     async with part_at_rest(home, "bots") as part:
         done = cast(
-            "dict[str, list[dict[str, Any]]]", await answer(part, "import", TERMINAL, {"folder": folder})
+            "dict[str, list[dict[str, Any]]]",
+            await answer(part, "bots", TERMINAL, {"do": "import", "folder": folder}),
         )
     for taken in done["bots"]:
         report.bots.count(taken["name"], taken["taken"])

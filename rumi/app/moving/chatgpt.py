@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from rumi.app.moving.notes import add_fact
-from rumi.app.moving.reading import Source, hidden, instant, listed, mapping, word
+from rumi.app.moving.reading import Source, hidden, instant, listed, mapping, utf8, word
 from rumi.app.moving.records import MovedText
 from rumi.app.moving.talks import Said, add_session, plain
 from rumi.errors import UsageError
 from rumi.platform.openat import READ, is_ordinary, opened
-from rumi.platform.text_decoding import decode
 from rumi.texts import Text
 
 MOST_BYTES: Final = 400_000_000
@@ -51,7 +50,7 @@ class _Folder:
 
     def text(self, name: str) -> str | None:
         content = self._source.read(name, "sessions", MOST_BYTES)
-        return None if content is None else decode(content)
+        return None if content is None else utf8(content)
 
 
 class _Zip:
@@ -83,7 +82,7 @@ class _Zip:
             self._source.moved.leave("sessions", name, Text("it cannot be unpacked"))
             return None
         self._source.budget.spend(len(content))
-        return decode(bytes(content))
+        return utf8(bytes(content))
 
 
 def read_folder(source: Source) -> None:

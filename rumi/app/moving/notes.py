@@ -32,7 +32,6 @@ _TEMPLATES: Final = (
     "this file stores important information that should persist",
     "the more you know, the better you can help",
     "learn about the person you're helping",
-    "keep this file",
 )
 """How sentences begin that the programs themselves have written into new files."""
 
@@ -95,7 +94,9 @@ def _fact(heading: str, text: str) -> Iterator[tuple[str, str]]:
     key, value = (
         (_plain(found["key"]), found["value"]) if found and "//" not in found["key"] else (heading, text)
     )
-    if value.casefold().startswith(_TEMPLATES):
+    if value.casefold().startswith(_TEMPLATES) or _plain(value).endswith(
+        ":"
+    ):  # such as **Name:** without one
         return
     if (_ASIDE.match(value) and not value.startswith("**")) or _PLACEHOLDER.match(value.strip()):
         return

@@ -115,7 +115,7 @@ class Source:
         if content is None:
             return None
         try:
-            return loads(decode(content))
+            return loads(utf8(content))
         except (ValueError, RecursionError):
             self.moved.leave(part, shown(path), Text("it is not valid JSON"))
             return None
@@ -131,7 +131,7 @@ class Source:
                 self.moved.leave(part, shown(path), Text("lines that are too long"))
                 continue
             try:
-                value = json.loads(line.decode("utf-8", "replace"), parse_constant=_nothing)
+                value = json.loads(utf8(line), parse_constant=_nothing)
             except (ValueError, RecursionError):
                 self.moved.leave(part, shown(path), Text("lines that are not valid JSON"))
                 continue
@@ -140,6 +140,11 @@ class Source:
 
 
 _REDACTOR: Final = Redactor(())
+
+
+def utf8(content: bytes) -> str:
+    """Return the text of JSON, which is always UTF-8; bytes that are not become U+FFFD."""
+    return content.decode("utf-8-sig", "replace")
 
 
 def hidden(text: str) -> str:

@@ -25,6 +25,7 @@ MOST_TITLE_CHARS: Final = 80
 
 NO_RESULT: Final = "(no result was stored)"
 _CUT: Final = "\n… (the rest was left out)"
+_RANDOM: Final = re.compile(r"[0-9a-f-]{24,}.*", re.IGNORECASE)
 _TOOL: Final = re.compile(r"[^A-Za-z0-9_-]+")
 
 
@@ -65,12 +66,15 @@ def add_session(moved: Moved, id: str, title: str, said: Iterable[Said], began: 
         kept.append(turn)
     kept.reverse()
     name = _title(title) or _title(next((turn.text for turn in kept if turn.text), ""))
-    moved.sessions.append(MovedSession(id, chat_of(moved.kind, id, title or id), name, tuple(kept)))
+    moved.sessions.append(MovedSession(id, chat_of(moved.kind, id), name, tuple(kept)))
 
 
-def chat_of(kind: str, id: str, title: str) -> str:
-    """Return the id of the chat for a session: the program, words of its title, and a stable number."""
-    words = re.sub(r"[^A-Za-z0-9]+", "-", title).strip("-")[:30].strip("-")
+def chat_of(kind: str, id: str) -> str:
+    """Return the id of the chat for a session: the program, words of the session's id, and a stable number.
+
+    The title is not part of it: programs make and change titles later.
+    """
+    words = "" if _RANDOM.fullmatch(id) else re.sub(r"[^A-Za-z0-9]+", "-", id).strip("-")[:24].strip("-")
     chat = f"{kind}-{f'{words}-' if words else ''}{number_of(f'{kind} {id}') % 16**8:08x}"
     return BUILT_IN.check_chosen(chat)
 

@@ -36,6 +36,7 @@ from rumi.platform.atomic_write import atomic_write, new_folder
 from rumi.platform.chat_ids import DEFAULT_CHAT, LOCAL
 from rumi.platform.config.cascade import Loaded
 from rumi.platform.config.editing import set_keys
+from rumi.platform.config.providers import PROVIDERS
 from rumi.platform.home import Home
 from rumi.platform.openat import read_foreign
 from rumi.platform.threads import Threads
@@ -272,6 +273,8 @@ class Writer:
                 figures.count(shown, False)
             elif self._into.loaded.origins.get(key, "default") != "default":
                 self._leave("config", shown, Text("you have chosen another value"))
+            elif not self._has_key(value.partition(":")[0]):
+                self._leave("config", shown, Text("Rumi has no key of this provider: rumi setup asks for it"))
             else:
                 try:
                     if not self._dry:
@@ -279,6 +282,13 @@ class Writer:
                     figures.count(shown, True)
                 except RumiError:
                     self._leave("config", shown, Text("Rumi does not accept the value"))
+
+    def _has_key(self, provider: str) -> bool:
+        """Return True if a model of the provider can answer, as far as its key is concerned."""
+        try:
+            return PROVIDERS[provider].key is None or self._into.loaded.key(provider) is not None
+        except RumiError:
+            return False
 
     async def _people(self, allowed: bool, figures: Figures) -> None:
         settings = self._into.loaded.settings

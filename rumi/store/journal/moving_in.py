@@ -82,7 +82,9 @@ def move_session_in(
         )
     db.execute(
         "UPDATE sessions SET started = CASE WHEN started < ?1 THEN started ELSE ?1 END, tainted = TRUE,"
-        " ended = CASE WHEN ended IS NULL THEN NULL ELSE ?2 END WHERE chat = ?3 AND number = ?4",
+        " ended = CASE WHEN ended IS NULL THEN NULL ELSE ?2 END,"
+        " learned = (SELECT max(id) FROM history WHERE chat = ?3 AND session = ?4)"
+        " WHERE chat = ?3 AND number = ?4",
         (new[0].at, last, chat, session),
     )
     if title:
