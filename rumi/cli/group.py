@@ -67,8 +67,9 @@ A command is the module that defines it as `command`, and its line in the help.
 
 COMMANDS: Final = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
 
-UNLISTED: Final = frozenset({"web"})
-"""Commands that only the help of another one names, to keep the list short: `rumi serve` names `rumi web`."""
+UNLISTED: Final = frozenset({"import", "web"})
+"""Commands that only the help of another one names, to keep the list short: `rumi serve` names `rumi web`,
+and `rumi data` and `rumi setup` name `rumi import`."""
 
 
 class OldName(NamedTuple):

@@ -18,8 +18,8 @@ from rumi.platform.printable import flat
 from rumi.texts import Text
 
 if TYPE_CHECKING:
-    from rumi.app.moving.records import Kind, LeftOut, Moved, Part
-    from rumi.app.moving.report import Report
+    from rumi.app.moving.records import Kind, NotTaken, ForeignHome, Part
+    from rumi.app.moving.report import ImportReport
     from rumi.memory.actor import AskMemory
     from rumi.platform.home import Home
     from rumi.store.journal.actor import AskJournal
@@ -127,7 +127,7 @@ def _locked(home: "Home", dry_run: bool) -> "Iterator[Path]":
             lock.__exit__(None, None, None)
 
 
-async def _read(kind: "Kind", path: Path) -> "Moved":
+async def _read(kind: "Kind", path: Path) -> "ForeignHome":
     """Read the foreign home in a thread; Ctrl-C ends the reading soon."""
     import signal
 
@@ -157,9 +157,11 @@ async def _read(kind: "Kind", path: Path) -> "Moved":
     return moved
 
 
-async def _move(root: Path, moved: "Moved", parts: "tuple[Part, ...]", dry: bool, people: bool) -> "Report":
+async def _move(
+    root: Path, moved: "ForeignHome", parts: "tuple[Part, ...]", dry: bool, people: bool
+) -> "ImportReport":
     """Store what was found, or with `dry` only compare it with what is here."""
-    from rumi.app.moving.writing import Into, Writer
+    from rumi.app.moving.writing import Into, HomeWriter
     from rumi.channels.terminal.progress import show_progress
     from rumi.platform.config.cascade import load_settings
     from rumi.platform.home import Home
@@ -167,7 +169,7 @@ async def _move(root: Path, moved: "Moved", parts: "tuple[Part, ...]", dry: bool
     home, loaded = Home(root), load_settings(root, os.environ, {})
     async with show_progress(reader()) as steps, _databases(home) as (journal, memory):
         steps.step(Text("Comparing with what is here") if dry else Text("Storing"))
-        writer = Writer(Into(home, loaded, journal, memory, reader(), steps.detail), moved, dry=dry)
+        writer = HomeWriter(Into(home, loaded, journal, memory, reader(), steps.detail), moved, dry=dry)
         report = await writer.move_in(parts, people=people)
         if moved.kind == "openbot":
             await _bots(home, moved.home, report)
@@ -187,7 +189,7 @@ async def _databases(home: "Home") -> AsyncIterator[tuple["AskJournal", "AskMemo
         yield journal, memory
 
 
-async def _bots(home: "Home", folder: str, report: "Report") -> None:
+async def _bots(home: "Home", folder: str, report: "ImportReport") -> None:
     """Take over the bots of openbot, by the importer that `rumi bot import` uses."""
     import trio
 
@@ -211,7 +213,7 @@ async def _bots(home: "Home", folder: str, report: "Report") -> None:
         report.bots.count(taken["name"], taken["taken"])
 
 
-def _asked(preview: "Report") -> bool:
+def _asked(preview: "ImportReport") -> bool:
     """Ask whether to import; return whether the people get rights.
 
     Raises:
@@ -231,7 +233,7 @@ def _asked(preview: "Report") -> bool:
     return yes_or_no(prompt(question, "", show_default=False)) is True
 
 
-def _show(report: "Report") -> None:
+def _show(report: "ImportReport") -> None:
     """Print what would be taken over, and what would not."""
     from rumi.app.moving.records import TITLES
 
@@ -240,7 +242,7 @@ def _show(report: "Report") -> None:
     _show_left_out(report.left_out)
 
 
-def _show_parts(report: "Report") -> None:
+def _show_parts(report: "ImportReport") -> None:
     rows: list[tuple[str, str, list[str]]] = []
     if report.kind == "openbot":
         rows.append((tr("bots"), _figures(report.bots.new, report.bots.here), report.bots.examples))
@@ -275,7 +277,7 @@ def _figures(new: int, here: int) -> str:
     return ", ".join([*parts, *([tr("{count} here already", count=here)] if here else [])])
 
 
-def _show_left_out(left_out: "list[LeftOut]") -> None:
+def _show_left_out(left_out: "list[NotTaken]") -> None:
     if not left_out:
         return
     say("Not taken over:")
@@ -287,7 +289,7 @@ def _show_left_out(left_out: "list[LeftOut]") -> None:
         say("  and {count} more, which the report lists", count=len(left_out) - MOST_SHOWN)
 
 
-def _show_done(report: "Report") -> None:
+def _show_done(report: "ImportReport") -> None:
     from rumi.app.moving.records import TITLES
 
     say("Taken over from {program}:", program=TITLES[report.kind])

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from rumi.app.moving.notes import add_fact
-from rumi.app.moving.reading import Source, hidden, instant, listed, mapping, utf8, word
+from rumi.app.moving.reading import HomeReader, hidden, instant, listed, mapping, utf8, word
 from rumi.app.moving.records import MovedText
-from rumi.app.moving.talks import Said, add_session, plain
+from rumi.app.moving.talks import ForeignMessage, add_session, plain
 from rumi.errors import UsageError
 from rumi.platform.openat import READ, is_ordinary, opened
 from rumi.texts import Text
@@ -29,7 +29,7 @@ _SEPARATOR: Final = re.compile(r"[\s,]*")
 _PIECE: Final = 1 << 20
 
 
-class _Files(Protocol):
+class _ExportFiles(Protocol):
     """The files of an export, by name; the folder of a file inside the ZIP does not matter."""
 
     def names(self) -> list[str]:
@@ -42,7 +42,7 @@ class _Files(Protocol):
 
 
 class _Folder:
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: HomeReader) -> None:
         self._source = source
 
     def names(self) -> list[str]:
@@ -56,7 +56,7 @@ class _Folder:
 class _Zip:
     """A ZIP file. Nothing is unpacked to the disk, so the paths in it lead nowhere."""
 
-    def __init__(self, source: Source, archive: zipfile.ZipFile) -> None:
+    def __init__(self, source: HomeReader, archive: zipfile.ZipFile) -> None:
         self._source = source
         self._archive = archive
         self._entries = {
@@ -85,12 +85,12 @@ class _Zip:
         return utf8(bytes(content))
 
 
-def read_folder(source: Source) -> None:
+def read_folder(source: HomeReader) -> None:
     """Add all that an unzipped export holds."""
     _read(source, _Folder(source))
 
 
-def read_zip(source: Source, path: Path) -> None:
+def read_zip(source: HomeReader, path: Path) -> None:
     """Add all that the ZIP file of an export holds.
 
     Raises:
@@ -119,7 +119,7 @@ def _check_directory(file: int, path: Path) -> None:
         raise UsageError("{path} has too many files.", "Unzip it, and name the folder.", path=path)
 
 
-def _read(source: Source, files: _Files) -> None:
+def _read(source: HomeReader, files: _ExportFiles) -> None:
     names = files.names()
     found = [name for name in names if _FILES.fullmatch(name)]
     if not found:
@@ -153,7 +153,7 @@ def _read(source: Source, files: _Files) -> None:
         )
 
 
-def _conversations(source: Source, name: str, text: str) -> Iterator[dict[str, Any]]:
+def _conversations(source: HomeReader, name: str, text: str) -> Iterator[dict[str, Any]]:
     """Yield the conversations of a file one by one, so that only one of them is in memory."""
     decoder, at = json.JSONDecoder(parse_constant=lambda constant: None), text.find("[") + 1
     while at > 0:
@@ -171,7 +171,7 @@ def _conversations(source: Source, name: str, text: str) -> Iterator[dict[str, A
             yield value
 
 
-def _conversation(source: Source, stored: dict[str, Any]) -> None:
+def _conversation(source: HomeReader, stored: dict[str, Any]) -> None:
     id = word(stored.get("conversation_id") or stored.get("id"))
     nodes, title = mapping(stored.get("mapping")), word(stored.get("title"))
     source.budget.tell(title)
@@ -183,7 +183,7 @@ def _conversation(source: Source, stored: dict[str, Any]) -> None:
     )
     if others:
         source.moved.leave("sessions", "", Text("other versions of messages and answers"), others)
-    said: list[Said] = []
+    said: list[ForeignMessage] = []
     for name in branch:
         message = mapping(mapping(nodes[name]).get("message"))
         if message:
@@ -208,7 +208,7 @@ def _branch(nodes: dict[str, Any], last: str) -> dict[str, None]:
     return dict.fromkeys(reversed(branch))
 
 
-def _message(source: Source, message: dict[str, Any], said: list[Said]) -> None:
+def _message(source: HomeReader, message: dict[str, Any], said: list[ForeignMessage]) -> None:
     role = mapping(message.get("author")).get("role")
     content, about = mapping(message.get("content")), mapping(message.get("metadata"))
     kind, at = content.get("content_type"), instant(message.get("create_time"))
@@ -228,15 +228,17 @@ def _message(source: Source, message: dict[str, Any], said: list[Said]) -> None:
         return
     recipient = word(message.get("recipient"))
     if role == "assistant" and recipient not in ("", "all"):
-        said.append(Said("assistant", "", at, ((f"c{len(said)}", recipient, json.dumps({"text": text})),)))
+        said.append(
+            ForeignMessage("assistant", "", at, ((f"c{len(said)}", recipient, json.dumps({"text": text})),))
+        )
     elif role == "tool":
         call = next((one.calls[0][0] for one in reversed(said) if one.calls), "")
-        said.append(Said("tool", text, at, answers=call))
+        said.append(ForeignMessage("tool", text, at, answers=call))
     elif role in ("user", "assistant"):
         if about.get("attachments"):
             count = len(listed(about["attachments"]))
             source.moved.leave("sessions", "", Text("pictures and files that belong to conversations"), count)
-        said.append(Said("user" if role == "user" else "assistant", text, at))
+        said.append(ForeignMessage("user" if role == "user" else "assistant", text, at))
 
 
 def _text(content: dict[str, Any]) -> str:
@@ -248,7 +250,7 @@ def _text(content: dict[str, Any]) -> str:
     return plain(parts) if parts else text if isinstance(text, str) else ""
 
 
-def _instructions(source: Source, content: dict[str, Any]) -> None:
+def _instructions(source: HomeReader, content: dict[str, Any]) -> None:
     """Take custom instructions: what they say about the user as facts, and how to answer as a text."""
     about, how = content.get("user_profile"), content.get("user_instructions")
     if isinstance(about, str):
@@ -263,7 +265,7 @@ def _instructions(source: Source, content: dict[str, Any]) -> None:
         )
 
 
-def _memories(source: Source, name: str, text: str) -> None:
+def _memories(source: HomeReader, name: str, text: str) -> None:
     try:
         stored = json.loads(text, parse_constant=lambda constant: None)
     except (ValueError, RecursionError):

@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from rumi.app.moving.reading import Source, Stopped, TooMuch
+from rumi.app.moving.reading import HomeReader, Stopped, TooMuch
 from rumi.app.moving.records import Part
 from rumi.platform.openat import shown
 from rumi.tasks.bots.foreign import why_not
@@ -51,7 +51,7 @@ class ForeignDatabase:
 
 
 @contextmanager
-def foreign_database(source: Source, path: str, part: Part) -> Iterator[ForeignDatabase | None]:
+def foreign_database(source: HomeReader, path: str, part: Part) -> Iterator[ForeignDatabase | None]:
     """Copy a database with its write-ahead log, and open the copy; None if there is none or it is damaged.
 
     The database itself is only read, as files, so that the program that uses it is never blocked.
@@ -105,7 +105,7 @@ def _only_reads(action: int, *names: str | None) -> int:
     return sqlite3.SQLITE_OK if action in _READS else sqlite3.SQLITE_DENY
 
 
-def _stops(source: Source, stopped: list[Exception]) -> int:
+def _stops(source: HomeReader, stopped: list[Exception]) -> int:
     """Return 1, which ends the running statement, if a limit is reached."""
     try:
         source.budget.check()

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from rumi.app.moving.databases import ForeignDatabase, foreign_database
 from rumi.app.moving.notes import add_fact, add_notes
-from rumi.app.moving.reading import Source, instant, listed, mapping, word
+from rumi.app.moving.reading import HomeReader, instant, listed, mapping, word
 from rumi.app.moving.settings import (
     add_model,
     add_people,
@@ -24,7 +24,7 @@ from rumi.app.moving.settings import (
     variables,
 )
 from rumi.app.moving.skills import add_skills
-from rumi.app.moving.talks import MOST_SESSIONS, Said, add_session, calls_of, plain, said_of
+from rumi.app.moving.talks import MOST_SESSIONS, ForeignMessage, add_session, calls_of, plain, said_of
 from rumi.app.moving.times import add_schedule, known_zone
 from rumi.texts import Text
 
@@ -35,7 +35,7 @@ _SESSIONS: Final = ("id", "source", "title", "display_name", "started_at", "pare
 _MESSAGES: Final = ("id", "role", "content", "tool_call_id", "tool_calls", "timestamp", "active")
 
 
-def read(source: Source) -> None:
+def read(source: HomeReader) -> None:
     """Add all that the home holds."""
     moved = source.moved
     settings = _yaml(source, "config.yaml")
@@ -61,7 +61,7 @@ def read(source: Source) -> None:
         _job(source, mapping(job))
 
 
-def _sessions(source: Source, db: ForeignDatabase) -> set[str]:
+def _sessions(source: HomeReader, db: ForeignDatabase) -> set[str]:
     """Add the sessions of the database; return their ids."""
     known: set[str] = set()
     rows = list(db.rows("sessions", _SESSIONS, f"ORDER BY started_at LIMIT {MOST_SESSIONS + 1}"))
@@ -77,7 +77,7 @@ def _sessions(source: Source, db: ForeignDatabase) -> set[str]:
     return known
 
 
-def _said(db: ForeignDatabase, session: str) -> Iterator[Said]:
+def _said(db: ForeignDatabase, session: str) -> Iterator[ForeignMessage]:
     where = f"WHERE session_id = ? ORDER BY id LIMIT {MOST_MESSAGES}"
     for row in db.rows("messages", _MESSAGES, where, (session,)):
         if row["active"] == 0:  # a rewound message
@@ -98,10 +98,12 @@ def _said(db: ForeignDatabase, session: str) -> Iterator[Said]:
                 text = plain(json.loads(text[6:]))
             except (ValueError, RecursionError):
                 text = ""
-        yield Said(role, text, instant(row["timestamp"]), calls_of(calls), word(row["tool_call_id"]))
+        yield ForeignMessage(
+            role, text, instant(row["timestamp"]), calls_of(calls), word(row["tool_call_id"])
+        )
 
 
-def _older_sessions(source: Source, known: set[str]) -> None:
+def _older_sessions(source: HomeReader, known: set[str]) -> None:
     for name in source.names("sessions"):
         stem, dot, kind = name.rpartition(".")
         id = stem.removeprefix("session_")
@@ -126,13 +128,13 @@ def _older_sessions(source: Source, known: set[str]) -> None:
             add_session(source.moved, id, word(about.get("title")), said, instant(about.get("session_start")))
 
 
-def _bundled(source: Source) -> frozenset[str]:
+def _bundled(source: HomeReader) -> frozenset[str]:
     """Return the names of the skills that came with Hermes: lines `NAME:DIGEST` of a manifest."""
     lines = source.text("skills/.bundled_manifest", "skills").splitlines()
     return frozenset(line.partition(":")[0].strip() for line in lines[:5000] if line.strip())
 
 
-def _job(source: Source, job: dict[str, Any]) -> None:
+def _job(source: HomeReader, job: dict[str, Any]) -> None:
     prompt = job.get("prompt")
     name, id = word(job.get("name")), word(job.get("id"))
     when = mapping(job.get("schedule"))
@@ -157,7 +159,7 @@ def _job(source: Source, job: dict[str, Any]) -> None:
     )
 
 
-def _settings(source: Source, settings: object, found: dict[str, str]) -> None:
+def _settings(source: HomeReader, settings: object, found: dict[str, str]) -> None:
     moved = source.moved
     model = mapping(settings).get("model")
     if isinstance(model, str):
@@ -182,7 +184,7 @@ def _settings(source: Source, settings: object, found: dict[str, str]) -> None:
     leave_keys(moved, keys_in(settings), "config.yaml")
 
 
-def _yaml(source: Source, path: str) -> object:
+def _yaml(source: HomeReader, path: str) -> object:
     """Return the settings in a YAML file; None if there is none or it is damaged."""
     import yaml
 

@@ -1,55 +1,25 @@
-"""Finds the homes of other assistants, and reads one."""
+"""Reads the home of another assistant."""
 
-import os
 import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
 from rumi.app.moving import chatgpt, hermes, nanobot, openbot, openclaw
-from rumi.app.moving.reading import Budget, Source, TooMuch
-from rumi.app.moving.records import TITLES, Kind, Moved
+from rumi.app.moving.finding import found_homes, has_sign
+from rumi.app.moving.reading import Budget, HomeReader, TooMuch
+from rumi.app.moving.records import TITLES, Kind, ForeignHome
 from rumi.errors import UsageError
 from rumi.tasks.bots.foreign import foreign_folder
 from rumi.texts import Text, os_error
 
-READERS: Final[Mapping[Kind, Callable[[Source], None]]] = {
+READERS: Final[Mapping[Kind, Callable[[HomeReader], None]]] = {
     "openclaw": openclaw.read,
     "nanobot": nanobot.read,
     "hermes": hermes.read,
     "openbot": openbot.read,
     "chatgpt": chatgpt.read_folder,
 }
-
-USUAL: Final[Mapping[Kind, tuple[str, ...]]] = {
-    "openclaw": (".openclaw", ".clawdbot", ".moltbot"),
-    "nanobot": (".nanobot",),
-    "hermes": (".hermes",),
-    "openbot": (".openbot",),
-    "chatgpt": (),
-}
-"""Where each program usually has its home, in the person's home; the first that exists."""
-
-_SIGNS: Final[Mapping[Kind, tuple[str, ...]]] = {
-    "openclaw": (*openclaw.CONFIGS, "workspace", "agents"),
-    "nanobot": ("config.json", "workspace", "sessions"),
-    "hermes": ("config.yaml", "state.db", "memories", "SOUL.md"),
-    "openbot": ("bots", "skills"),
-}
-"""Names of which a home has at least one."""
-
-
-def found_homes(home: Path) -> list[tuple[Kind, Path]]:
-    """Return the homes of other assistants that a person has. Blocking, and brief."""
-    found: list[tuple[Kind, Path]] = []
-    for kind, names in USUAL.items():
-        folders = (home / name for name in names)
-        found += [(kind, folder) for folder in folders if _has_sign(kind, folder)][:1]
-    return found
-
-
-def _has_sign(kind: Kind, folder: Path) -> bool:
-    return any(os.path.lexists(folder / name) for name in _SIGNS.get(kind, ()))
 
 
 def usual_home(kind: Kind) -> Path:
@@ -71,7 +41,7 @@ def usual_home(kind: Kind) -> Path:
     )
 
 
-def read_home(kind: Kind, path: Path, budget: Budget) -> Moved:
+def read_home(kind: Kind, path: Path, budget: Budget) -> ForeignHome:
     """Return all that a home holds. Blocking: a thread that reads ends soon after `budget.stop` was set.
 
     If a limit of the whole import is reached, what was found until then is returned, and that is noted.
@@ -80,18 +50,18 @@ def read_home(kind: Kind, path: Path, budget: Budget) -> Moved:
         UsageError: The path is not a home of the program, or cannot be read.
         Stopped: The person has stopped it.
     """
-    moved = Moved(kind, str(path))
+    moved = ForeignHome(kind, str(path))
     try:
         if kind == "chatgpt" and stat.S_ISREG(path.stat().st_mode):
             with foreign_folder(path.parent) as top:
-                _within(moved, lambda: chatgpt.read_zip(Source(top, moved, budget), path))
+                _within(moved, lambda: chatgpt.read_zip(HomeReader(top, moved, budget), path))
             return moved
-        if kind != "chatgpt" and not _has_sign(kind, path):
+        if kind != "chatgpt" and not has_sign(kind, path):
             raise UsageError(
                 "{path} is not a home of {program}.", "Name its folder.", path=path, program=TITLES[kind]
             )
         with foreign_folder(path) as top:
-            _within(moved, lambda: READERS[kind](Source(top, moved, budget)))
+            _within(moved, lambda: READERS[kind](HomeReader(top, moved, budget)))
     except OSError as error:
         raise UsageError(
             "{path} cannot be read: {why}.", "Check the path and its owner.", path=path, why=os_error(error)
@@ -99,7 +69,7 @@ def read_home(kind: Kind, path: Path, budget: Budget) -> Moved:
     return moved
 
 
-def _within(moved: Moved, read: Callable[[], None]) -> None:
+def _within(moved: ForeignHome, read: Callable[[], None]) -> None:
     try:
         read()
     except TooMuch:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from rumi.app.moving.notes import add_notes, leave_checks
-from rumi.app.moving.reading import Source, instant, listed, mapping, word
+from rumi.app.moving.reading import HomeReader, instant, listed, mapping, word
 from rumi.app.moving.settings import (
     add_model,
     add_people,
@@ -23,7 +23,7 @@ from rumi.app.moving.settings import (
     section,
 )
 from rumi.app.moving.skills import add_skills
-from rumi.app.moving.talks import Said, add_session, said_of
+from rumi.app.moving.talks import ForeignMessage, add_session, said_of
 from rumi.app.moving.times import add_schedule, known_zone, when_of
 from rumi.texts import Text
 
@@ -42,7 +42,7 @@ _CHANNELS: Final = (
 )
 
 
-def read(source: Source) -> None:
+def read(source: HomeReader) -> None:
     """Add all that the home holds."""
     moved = source.moved
     settings = source.data("config.json", "config")
@@ -66,7 +66,7 @@ def read(source: Source) -> None:
     leave_files(source)
 
 
-def leave_files(source: Source) -> None:
+def leave_files(source: HomeReader) -> None:
     """Note that the files of the workspace stay where they are."""
     own = {"memory", "skills", "cron", "sessions", "prompts", "canvas", "media"}
     others = [
@@ -80,7 +80,7 @@ def leave_files(source: Source) -> None:
         )
 
 
-def _session_files(source: Source) -> Iterator[str]:
+def _session_files(source: HomeReader) -> Iterator[str]:
     for folder in ("sessions", f"{WORKSPACE}/sessions"):
         for name in source.names(folder):
             if name.endswith(".jsonl"):
@@ -93,10 +93,10 @@ def _session_files(source: Source) -> Iterator[str]:
                 )
 
 
-def _session(source: Source, path: str) -> None:
+def _session(source: HomeReader, path: str) -> None:
     stem = path.rpartition("/")[2].removesuffix(".jsonl")
     about: dict[str, Any] = {}
-    said: list[Said] = []
+    said: list[ForeignMessage] = []
     for line in source.lines(path, "sessions"):
         if line.get("_type") == "metadata":
             about = line
@@ -115,7 +115,7 @@ def _decoded(stem: str) -> str:
         return ""
 
 
-def _jobs(source: Source) -> None:
+def _jobs(source: HomeReader) -> None:
     jobs: dict[str, dict[str, Any]] = {}
     for folder in ("cron", f"{WORKSPACE}/cron"):
         for job in listed(mapping(source.data(f"{folder}/jobs.json", "schedules")).get("jobs"))[:5000]:
@@ -144,7 +144,7 @@ def _jobs(source: Source) -> None:
         )
 
 
-def _settings(source: Source, settings: object, defaults: dict[str, Any]) -> None:
+def _settings(source: HomeReader, settings: object, defaults: dict[str, Any]) -> None:
     moved = source.moved
     model, provider = word(defaults.get("model")), word(defaults.get("provider"))
     url = word(section(settings, "providers", provider).get("apiBase"))

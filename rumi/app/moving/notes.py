@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from rumi.app.moving.records import Moved, MovedFact
+from rumi.app.moving.records import ForeignHome, MovedFact
 from rumi.memory.messages import MAX_KEY_CHARS, MAX_VALUE_CHARS
 from rumi.texts import Text
 
@@ -36,20 +36,20 @@ _TEMPLATES: Final = (
 """How sentences begin that the programs themselves have written into new files."""
 
 
-def leave_checks(moved: Moved, text: str, path: str) -> None:
+def leave_checks(moved: ForeignHome, text: str, path: str) -> None:
     """Note the checks in a HEARTBEAT.md: the other program made them all the time, and Rumi has schedules."""
     lines = [line.strip() for line in _COMMENT.sub("", text).splitlines()]
     if any(line and not line.startswith("#") for line in lines):
         moved.leave("schedules", path, Text("checks of the other program: make a schedule of each"))
 
 
-def add_notes(moved: Moved, text: str, source: str, name: str) -> None:
+def add_notes(moved: ForeignHome, text: str, source: str, name: str) -> None:
     """Add the facts in a file of notes. `name` is the key of what stands below no heading."""
     for key, value in _facts(text, name):
         add_fact(moved, key, value, source)
 
 
-def add_fact(moved: Moved, key: str, value: str, source: str) -> None:
+def add_fact(moved: ForeignHome, key: str, value: str, source: str) -> None:
     """Add a fact. What was found before, and what is more than the limit, is left out."""
     if any(one.key == key and one.value == value for one in moved.facts):
         return

@@ -1,10 +1,10 @@
 """Reads the home of openbot: `~/.openbot`. Its bots are taken over by `rumi bot import`'s importer."""
 
-from rumi.app.moving.reading import Source
+from rumi.app.moving.reading import HomeReader
 from rumi.texts import Text
 
 
-def read(source: Source) -> None:
+def read(source: HomeReader) -> None:
     """Note what the importer of bots does not take over."""
     for name in ("sessions", "logs", ".env"):
         if name in source.names():

@@ -12,7 +12,7 @@ from typing import Any, Final
 from rumi.app.moving.databases import foreign_database
 from rumi.app.moving.nanobot import leave_files
 from rumi.app.moving.notes import add_notes, leave_checks
-from rumi.app.moving.reading import MOST_LINE_BYTES, Source, instant, listed, mapping, word
+from rumi.app.moving.reading import MOST_LINE_BYTES, HomeReader, instant, listed, mapping, word
 from rumi.app.moving.settings import (
     add_model,
     add_people,
@@ -25,7 +25,7 @@ from rumi.app.moving.settings import (
     variables,
 )
 from rumi.app.moving.skills import add_skills
-from rumi.app.moving.talks import MOST_CALLS, MOST_SESSIONS, Said, add_session, plain
+from rumi.app.moving.talks import MOST_CALLS, MOST_SESSIONS, ForeignMessage, add_session, plain
 from rumi.app.moving.times import add_schedule, known_zone, when_of
 from rumi.texts import Text
 
@@ -38,7 +38,7 @@ _JOBS: Final = (
 )  # fmt: skip
 
 
-def read(source: Source) -> None:
+def read(source: HomeReader) -> None:
     """Add all that the home holds."""
     moved = source.moved
     settings: object = None
@@ -62,7 +62,7 @@ def read(source: Source) -> None:
         moved.leave("config", "credentials", Text("logins of channels are not copied"))
 
 
-def _workspace(source: Source, folder: str) -> None:
+def _workspace(source: HomeReader, folder: str) -> None:
     moved = source.moved
     for name, key in (("MEMORY.md", "memory"), ("memory.md", "memory"), ("USER.md", "about the user")):
         add_notes(moved, source.text(f"{folder}/{name}", "memory"), name, key)
@@ -83,7 +83,7 @@ def _workspace(source: Source, folder: str) -> None:
     add_skills(source, f"{folder}/skills")
 
 
-def _sessions(source: Source, agent: str) -> None:
+def _sessions(source: HomeReader, agent: str) -> None:
     folder = f"agents/{agent}/sessions"
     index = mapping(source.data(f"{folder}/sessions.json", "sessions"))
     titles: dict[str, str] = {}
@@ -121,7 +121,7 @@ def _sessions(source: Source, agent: str) -> None:
             )
 
 
-def _events(source: Source, id: str, rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _events(source: HomeReader, id: str, rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     for row in rows:
         text = row["event_json"]
         if not isinstance(text, str) or not text or len(text) > MOST_LINE_BYTES:
@@ -136,8 +136,8 @@ def _events(source: Source, id: str, rows: Iterable[dict[str, Any]]) -> Iterator
             yield event
 
 
-def _session(source: Source, id: str, title: str, events: Iterable[dict[str, Any]]) -> None:
-    began, said = 0.0, list[Said]()
+def _session(source: HomeReader, id: str, title: str, events: Iterable[dict[str, Any]]) -> None:
+    began, said = 0.0, list[ForeignMessage]()
     for event in events:
         kind = event.get("type")
         at = instant(event.get("timestamp"))
@@ -149,15 +149,15 @@ def _session(source: Source, id: str, title: str, events: Iterable[dict[str, Any
     add_session(source.moved, id, "" if title.startswith("agent:") else title, said, began)
 
 
-def _said(message: dict[str, Any], at: float) -> Said | None:
+def _said(message: dict[str, Any], at: float) -> ForeignMessage | None:
     role, content = message.get("role"), message.get("content")
     at = at or instant(message.get("timestamp"))
     if role == "toolResult" or role == "tool":
-        return Said(
+        return ForeignMessage(
             "tool", plain(content), at, answers=word(message.get("toolCallId") or message.get("tool_call_id"))
         )
     if role == "user":
-        return Said("user", plain(content), at)
+        return ForeignMessage("user", plain(content), at)
     if role != "assistant":
         return None
     calls: list[tuple[str, str, str]] = []
@@ -173,10 +173,10 @@ def _said(message: dict[str, Any], at: float) -> Said | None:
             except (ValueError, RecursionError):
                 text = "{}"
             calls.append((word(part.get("id")), word(part.get("name")), text))
-    return Said("assistant", plain(content), at, tuple(calls))
+    return ForeignMessage("assistant", plain(content), at, tuple(calls))
 
 
-def _jobs(source: Source) -> None:
+def _jobs(source: HomeReader) -> None:
     for job in listed(mapping(source.data("cron/jobs.json", "schedules")).get("jobs"))[:5000]:
         about, payload = mapping(job), mapping(mapping(job).get("payload"))
         _job(
@@ -200,7 +200,7 @@ def _jobs(source: Source) -> None:
             _job(source, about, when_of(times), row["payload_kind"], row["payload_message"])
 
 
-def _job(source: Source, job: dict[str, Any], when: dict[str, Any], kind: object, text: object) -> None:
+def _job(source: HomeReader, job: dict[str, Any], when: dict[str, Any], kind: object, text: object) -> None:
     id, name = word(job.get("id") or job.get("jobId")), word(job.get("name"))
     if any(one.id == id for one in source.moved.schedules):
         return
@@ -218,7 +218,7 @@ def _job(source: Source, job: dict[str, Any], when: dict[str, Any], kind: object
     )
 
 
-def _settings(source: Source, settings: object, defaults: dict[str, Any]) -> None:
+def _settings(source: HomeReader, settings: object, defaults: dict[str, Any]) -> None:
     moved = source.moved
     model = defaults.get("model", section(settings, "agent").get("model"))
     add_model(moved, "", word(model) or word(mapping(model).get("primary")))

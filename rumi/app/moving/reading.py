@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from rumi.app.moving.records import Moved, Part
+from rumi.app.moving.records import ForeignHome, Part
 from rumi.platform.openat import shown
 from rumi.platform.redact import Redactor
 from rumi.platform.text_decoding import decode
@@ -75,10 +75,10 @@ class Budget:
             raise TooMuch
 
 
-class Source:
+class HomeReader:
     """The open foreign home, and what was found in it."""
 
-    def __init__(self, top: ForeignFolder, moved: Moved, budget: Budget) -> None:
+    def __init__(self, top: ForeignFolder, moved: ForeignHome, budget: Budget) -> None:
         self.top = top
         self.moved = moved
         self.budget = budget
@@ -87,9 +87,14 @@ class Source:
         """Return the names in a folder that can be printed; none if it cannot be read."""
         self.budget.check()
         try:
-            return [name for name in self.top.names(path) if name.isprintable()]
+            names = self.top.names(path)
         except OSError:
             return []
+        printable = [name for name in names if name.isprintable()]
+        if len(printable) < len(names):
+            why = Text("files whose names cannot be printed")
+            self.moved.leave("config", shown(path), why, len(names) - len(printable))
+        return printable
 
     def read(self, path: str, part: Part, most: int = MOST_FILE_BYTES) -> bytes | None:
         """Return a file's content; None if there is none, or if it is left out, which is noted."""

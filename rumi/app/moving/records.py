@@ -103,7 +103,7 @@ class MovedText:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class NotTaken:
     """Something that is not taken over, and why. `count` is how many there are of it."""
 
     part: Part
@@ -113,7 +113,7 @@ class LeftOut:
 
 
 @dataclass(slots=True)
-class Moved:
+class ForeignHome:
     """All that was found in a foreign home. `zone` is its time zone, and `settings` maps keys to values.
 
     A reader adds to the lists while it reads; after that, nothing changes them.
@@ -129,16 +129,16 @@ class Moved:
     texts: list[MovedText] = field(default_factory=list)
     settings: dict[str, str] = field(default_factory=dict)
     zone: str = ""
-    left_out: list[LeftOut] = field(default_factory=list)
+    left_out: list[NotTaken] = field(default_factory=list)
 
     def leave(self, part: Part, what: str, why: Text, count: int = 1) -> None:
         """Note something that is not taken over. The same things are counted together."""
         for index, one in enumerate(self.left_out):
             if (one.part, one.what, one.why) == (part, what, why):
-                self.left_out[index] = LeftOut(part, what, why, one.count + count)
+                self.left_out[index] = NotTaken(part, what, why, one.count + count)
                 return
         if len(self.left_out) < MOST_LEFT_OUT:
-            self.left_out.append(LeftOut(part, what, why, count))
+            self.left_out.append(NotTaken(part, what, why, count))
 
 
 MOST_LEFT_OUT: Final = 2_000

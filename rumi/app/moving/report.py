@@ -4,14 +4,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from rumi.app.moving.records import Kind, LeftOut, Part
+from rumi.app.moving.records import Kind, NotTaken, Part
 from rumi.texts import Language, translate
 
 EXAMPLES: Final = 3
 
 
 @dataclass(slots=True)
-class Figures:
+class PartFigures:
     """How much of a part is new and how much is here already, with examples. `within` counts turns."""
 
     new: int = 0
@@ -30,7 +30,7 @@ class Figures:
 
 
 @dataclass(slots=True)
-class Report:
+class ImportReport:
     """The result of an import of one home. If `dry`, nothing was stored.
 
     `bots` are those of openbot, `chats` the new chats, `kept` the files with instructions that were kept
@@ -41,12 +41,12 @@ class Report:
     home: str
     dry: bool
     at: float
-    parts: dict[Part, Figures] = field(default_factory=dict)
-    bots: Figures = field(default_factory=Figures)
+    parts: dict[Part, PartFigures] = field(default_factory=dict)
+    bots: PartFigures = field(default_factory=PartFigures)
     chats: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
     people: list[str] = field(default_factory=list)
-    left_out: list[LeftOut] = field(default_factory=list)
+    left_out: list[NotTaken] = field(default_factory=list)
     file: Path | None = None
 
     def is_empty(self, *, people: bool) -> bool:
@@ -57,7 +57,7 @@ class Report:
     def as_json(self, language: Language) -> dict[str, object]:
         """Return the report for `--json` and for its file."""
         return {
-            "from": self.kind,
+            "program": self.kind,
             "path": self.home,
             "dry_run": self.dry,
             "at": self.at,

@@ -1,14 +1,16 @@
 """Translates settings of other programs: people, models, servers of tools, and where keys are."""
 
 import re
+import shlex
 from typing import Any, Final
 
-from rumi.app.moving.reading import listed, mapping, word
-from rumi.app.moving.records import Moved, MovedPerson, MovedText
+from rumi.app.moving.reading import hidden, listed, mapping, word
+from rumi.app.moving.records import ForeignHome, MovedPerson, MovedText
 from rumi.platform.config.providers import PROVIDERS
 from rumi.texts import Text
 
 MOST_PEOPLE: Final = 200
+MOST_COMMAND_CHARS: Final = 160
 MOST_TEXT_BYTES: Final = 200_000
 _USER: Final = re.compile(r"(?:telegram:|tg:)?(?P<id>[1-9][0-9]{0,15})(?:\|(?P<name>.*))?", re.IGNORECASE)
 _NAME: Final = re.compile(r"[^A-Za-z0-9-]+")
@@ -19,7 +21,7 @@ _SAME_NAMES: Final = frozenset(
 )
 
 
-def add_people(moved: Moved, allowed: object, channel: str) -> None:
+def add_people(moved: ForeignHome, allowed: object, channel: str) -> None:
     """Add the people of an allowlist of Telegram. Those of other channels, and `*`, are left out."""
     entries = allowed.split(",") if isinstance(allowed, str) else listed(allowed)
     for entry in entries[:MOST_PEOPLE]:
@@ -40,7 +42,7 @@ def add_people(moved: Moved, allowed: object, channel: str) -> None:
             moved.people.append(MovedPerson(name, int(found["id"])))
 
 
-def add_model(moved: Moved, provider: str, model: str, url: str = "") -> None:
+def add_model(moved: ForeignHome, provider: str, model: str, url: str = "") -> None:
     """Add the default model, if Rumi knows its provider; otherwise note how to set it by hand."""
     if not model:
         return
@@ -62,33 +64,21 @@ def add_model(moved: Moved, provider: str, model: str, url: str = "") -> None:
         )
 
 
-def leave_servers(moved: Moved, servers: object) -> None:
+def leave_servers(moved: ForeignHome, servers: object) -> None:
     """Note the servers of tools. They are programs that would start, so a person adds them."""
     for name, server in list(mapping(servers).items())[:200]:
         section = mapping(server)
-        url = word(section.get("url"))
-        command = " ".join(
-            filter(None, (word(section.get("command")), *map(word, listed(section.get("args")))))
-        )
-        how = url.partition("?")[0] if url else f"-- {command}"
+        url = word(section.get("url")).partition("?")[0]
+        words = [word(section.get("command")), *map(word, listed(section.get("args")))]
+        how = f"--url {shlex.quote(url)}" if url else f"-- {shlex.join(filter(None, words))}"
         label = _NAME.sub("-", name)[:40].strip("-") or "NAME"
-        moved.leave(
-            "config",
-            f"MCP {label}",
-            Text(
-                "you add servers of tools yourself: rumi mcp add {server}", server=_clipped(f"{label} {how}")
-            ),
-        )
+        shown = hidden(f"{label} {how}")
+        shown = shown if len(shown) <= MOST_COMMAND_CHARS else f"{shown[: MOST_COMMAND_CHARS - 1]}…"
+        why = Text("you add servers of tools yourself: rumi mcp add {server}", server=shown)
+        moved.leave("config", f"MCP {label}", why)
 
 
-def _clipped(text: str) -> str:
-    from rumi.app.moving.reading import hidden
-
-    text = hidden(text)
-    return text if len(text) <= 160 else f"{text[:159]}…"
-
-
-def leave_keys(moved: Moved, names: set[str], where: str) -> None:
+def leave_keys(moved: ForeignHome, names: set[str], where: str) -> None:
     """Note that keys are not copied. `names` are those of variables or settings, never their values."""
     shown = sorted(name for name in names if re.fullmatch(r"[\w.-]{1,80}", name))
     if shown:
@@ -131,7 +121,7 @@ def secret_variables(found: dict[str, str]) -> set[str]:
     return {name for name, value in found.items() if value and _SECRET_NAME.search(name)}
 
 
-def keep_text(moved: Moved, name: str, content: bytes | None) -> None:
+def keep_text(moved: ForeignHome, name: str, content: bytes | None) -> None:
     """Keep a file with instructions for the other assistant."""
     if content and content.strip() and len(content) <= MOST_TEXT_BYTES:
         moved.texts.append(MovedText(name, content))

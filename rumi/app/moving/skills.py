@@ -5,7 +5,7 @@ from typing import Final
 
 from rumi.agent.skills.format import CODE, FILE, MOST_BYTES, decode, is_name, parse, slug
 from rumi.agent.skills.messages import SkillError
-from rumi.app.moving.reading import Source
+from rumi.app.moving.reading import HomeReader
 from rumi.app.moving.records import MovedSkill
 from rumi.platform.openat import shown
 from rumi.texts import Text
@@ -17,7 +17,9 @@ DEEPEST: Final = 6
 _SKIPPED: Final = frozenset({"node_modules", "__pycache__", "venv"})
 
 
-def add_skills(source: Source, folder: str, depth: int = 0, bundled: frozenset[str] = frozenset()) -> None:
+def add_skills(
+    source: HomeReader, folder: str, depth: int = 0, bundled: frozenset[str] = frozenset()
+) -> None:
     """Add the skills in a folder, and in folders of categories below it.
 
     `bundled` are the names of skills that came with the other program, which are left out.
@@ -35,7 +37,7 @@ def add_skills(source: Source, folder: str, depth: int = 0, bundled: frozenset[s
             add_skills(source, path, depth + 1, bundled)
 
 
-def _add(source: Source, path: str, name: str) -> None:
+def _add(source: HomeReader, path: str, name: str) -> None:
     moved = source.moved
     if len(moved.skills) >= MOST_SKILLS:
         moved.leave("skills", shown(name), Text("there are more than {most} skills", most=MOST_SKILLS))
@@ -72,7 +74,7 @@ def _add(source: Source, path: str, name: str) -> None:
     moved.skills.append(MovedSkill(title, tuple(files)))
 
 
-def _files(source: Source, folder: str, inside: str = "", depth: int = 0) -> Iterator[str]:
+def _files(source: HomeReader, folder: str, inside: str = "", depth: int = 0) -> Iterator[str]:
     """Yield the paths of a skill's files; hidden ones, and those in deep folders, are not part of it."""
     for name in source.names(f"{folder}/{inside}" if inside else folder):
         if name.startswith(".") or name in _SKIPPED:

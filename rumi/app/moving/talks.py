@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from rumi.app.moving.reading import hidden, instant, listed, mapping, word
-from rumi.app.moving.records import Moved, MovedSession, MovedTurn, number_of
+from rumi.app.moving.records import ForeignHome, MovedSession, MovedTurn, number_of
 from rumi.models.model import Message, ToolCall
 from rumi.platform.chat_ids import BUILT_IN
 from rumi.texts import Text
@@ -30,7 +30,7 @@ _TOOL: Final = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ForeignMessage:
     """One stored message. `calls` are (id, tool, arguments); `answers` is the id of the call of a result."""
 
     role: Literal["user", "assistant", "tool"]
@@ -40,7 +40,9 @@ class Said:
     answers: str = ""
 
 
-def add_session(moved: Moved, id: str, title: str, said: Iterable[Said], began: float = 0.0) -> None:
+def add_session(
+    moved: ForeignHome, id: str, title: str, said: Iterable[ForeignMessage], began: float = 0.0
+) -> None:
     """Add a session to what was found. Sessions without words, and more than the limit, are left out.
 
     `began` is the time of messages without one, in seconds since 1970.
@@ -84,13 +86,15 @@ def _title(text: str) -> str:
     return line if len(line) <= MOST_TITLE_CHARS else f"{line[: MOST_TITLE_CHARS - 1]}…"
 
 
-def _turns(id: str, said: Iterable[Said], began: float) -> list[MovedTurn]:
+def _turns(id: str, said: Iterable[ForeignMessage], began: float) -> list[MovedTurn]:
     """Return the turns of a session. Each message of a person begins one, except those without an answer."""
-    groups: list[list[Said]] = []
+    groups: list[list[ForeignMessage]] = []
     last = began
     for one in said:
         last = max(one.at or last, last) if groups else one.at or began
-        message = Said(one.role, hidden(cut(one.text, one.role == "tool")), last, one.calls, one.answers)
+        message = ForeignMessage(
+            one.role, hidden(cut(one.text, one.role == "tool")), last, one.calls, one.answers
+        )
         if message.role == "user":
             if message.text.strip():
                 groups.append([message])
@@ -98,7 +102,7 @@ def _turns(id: str, said: Iterable[Said], began: float) -> list[MovedTurn]:
             groups[-1].append(message)
         elif message.role == "assistant" and message.text.strip():
             # It wrote first, for example because of a schedule.
-            groups.append([Said("user", "…", message.at), message])
+            groups.append([ForeignMessage("user", "…", message.at), message])
     seen: dict[str, int] = {}
     turns = []
     for group in groups:
@@ -109,7 +113,7 @@ def _turns(id: str, said: Iterable[Said], began: float) -> list[MovedTurn]:
     return turns
 
 
-def _turn(key: str, group: list[Said]) -> MovedTurn:
+def _turn(key: str, group: list[ForeignMessage]) -> MovedTurn:
     """Return a turn in which each call has one result, and each result belongs to a call."""
     results = {one.answers: one for one in group if one.role == "tool" and one.answers}
     first = group[0]
@@ -172,12 +176,12 @@ def calls_of(stored: object) -> tuple[tuple[str, str, str], ...]:
     return tuple(found)
 
 
-def said_of(stored: dict[str, Any]) -> Said | None:
+def said_of(stored: dict[str, Any]) -> ForeignMessage | None:
     """Return a message as OpenAI's API writes it, with a `timestamp`; None for others."""
     role = stored.get("role")
     if role not in ("user", "assistant", "tool"):
         return None
-    return Said(
+    return ForeignMessage(
         role,
         plain(stored.get("content")),
         instant(stored.get("timestamp")),

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from rumi.app.moving.reading import hidden, instant, mapping, word
-from rumi.app.moving.records import Moved, MovedSchedule
+from rumi.app.moving.records import ForeignHome, MovedSchedule
 from rumi.platform.zones import zone_of_machine
 from rumi.tasks.schedules.stored import FAR_S, MOST_CHARS
 from rumi.tasks.schedules.times import NotATime, checked_cron, local_time, named_zone
@@ -15,7 +15,7 @@ MOST_SCHEDULES: Final = 1_000
 
 
 def add_schedule(
-    moved: Moved,
+    moved: ForeignHome,
     id: str,
     name: str,
     text: str,
@@ -79,7 +79,7 @@ def known_zone(name: str) -> str:
         return ""
 
 
-def _zone(moved: Moved, name: str, schedule: str) -> str:
+def _zone(moved: ForeignHome, name: str, schedule: str) -> str:
     zone = known_zone(name)
     if name and not zone:
         moved.leave("schedules", schedule, Text("its time zone, which is unknown: it gets yours"))

@@ -17,8 +17,8 @@ from rumi.agent.skills.catalogue import Catalogue, sources
 from rumi.agent.skills.disabled import DisabledSkills, set_disabled
 from rumi.agent.skills.format import FILE, same
 from rumi.app.moving.records import (
-    LeftOut,
-    Moved,
+    NotTaken,
+    ForeignHome,
     MovedPerson,
     MovedSchedule,
     MovedSession,
@@ -26,7 +26,7 @@ from rumi.app.moving.records import (
     Part,
     number_of,
 )
-from rumi.app.moving.report import Figures, Report
+from rumi.app.moving.report import PartFigures, ImportReport
 from rumi.app.people_calls import set_person
 from rumi.errors import RumiError
 from rumi.memory.actor import AskMemory
@@ -82,26 +82,26 @@ class Into:
         return self.home.root / "config.toml"
 
 
-class Writer:
-    """Stores one `Moved`, or with `dry` only says what would be stored.
+class HomeWriter:
+    """Stores one `ForeignHome`, or with `dry` only says what would be stored.
 
     Cancelled between two steps, it leaves what was stored; the next import adds the rest.
     """
 
-    def __init__(self, into: Into, moved: Moved, *, dry: bool) -> None:
+    def __init__(self, into: Into, moved: ForeignHome, *, dry: bool) -> None:
         self._into = into
         self._moved = moved
         self._dry = dry
         self._threads = Threads()
-        self._report = Report(moved.kind, moved.home, dry, time.time(), left_out=list(moved.left_out))
+        self._report = ImportReport(moved.kind, moved.home, dry, time.time(), left_out=list(moved.left_out))
 
-    async def move_in(self, parts: tuple[Part, ...], *, people: bool) -> Report:
+    async def move_in(self, parts: tuple[Part, ...], *, people: bool) -> ImportReport:
         """Store the `parts`; people only if a person has allowed them with `people`.
 
         Raises:
             RumiError: The home's databases or files cannot be written.
         """
-        work: dict[Part, Callable[[Figures], Awaitable[None]]] = {
+        work: dict[Part, Callable[[PartFigures], Awaitable[None]]] = {
             "sessions": self._sessions,
             "memory": self._memory,
             "skills": self._skills,
@@ -112,7 +112,7 @@ class Writer:
         self._report.left_out = [one for one in self._report.left_out if one.part in parts]
         for part, move in work.items():
             if part in parts:
-                await move(self._report.parts.setdefault(part, Figures()))
+                await move(self._report.parts.setdefault(part, PartFigures()))
         return self._report
 
     async def save(self) -> None:
@@ -124,9 +124,9 @@ class Writer:
         await self._threads(self._save)
 
     def _leave(self, part: Part, what: str, why: Text, count: int = 1) -> None:
-        self._report.left_out.append(LeftOut(part, what, why, count))
+        self._report.left_out.append(NotTaken(part, what, why, count))
 
-    async def _sessions(self, figures: Figures) -> None:
+    async def _sessions(self, figures: PartFigures) -> None:
         source = f"import-{self._moved.kind}"
         oldest = time.time() - (self._into.loaded.settings.session.retention_s or float("inf"))
         expired = [one for one in self._moved.sessions if one.at < oldest]
@@ -154,7 +154,7 @@ class Writer:
             for turn in session.turns
         )
 
-    async def _memory(self, figures: Figures) -> None:
+    async def _memory(self, figures: PartFigures) -> None:
         kind = self._moved.kind
         facts = tuple(
             FactFromOutside(one.key, one.value, f"import {kind}: {one.source}"[:200])
@@ -183,10 +183,10 @@ class Writer:
             kept.append(str(path))
         return kept
 
-    async def _skills(self, figures: Figures) -> None:
+    async def _skills(self, figures: PartFigures) -> None:
         await self._threads(partial(self._move_skills, figures))
 
-    def _move_skills(self, figures: Figures) -> None:
+    def _move_skills(self, figures: PartFigures) -> None:
         root = self._into.home.root
         disabled = DisabledSkills(self._into.config, os.environ)
         found = sources(root, self._into.loaded.settings.skills.dirs)
@@ -216,7 +216,7 @@ class Writer:
                         (draft / path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                         (draft / path).write_bytes(content)
 
-    async def _schedules(self, figures: Figures) -> None:
+    async def _schedules(self, figures: PartFigures) -> None:
         known = await self._into.journal(schedules_moved_in(LOCAL))
         own = await self._into.journal(zone_of(LOCAL)) or self._moved.zone or zone_of_machine()
         most = self._into.loaded.settings.schedules.max_per_owner
@@ -254,7 +254,7 @@ class Writer:
             tainted=True,
         )
 
-    async def _config(self, figures: Figures) -> None:
+    async def _config(self, figures: PartFigures) -> None:
         if self._moved.zone:
             known = await self._into.journal(zone_of(LOCAL))
             if known not in ("", self._moved.zone):
@@ -265,7 +265,7 @@ class Writer:
                     await self._into.journal(set_zone(LOCAL, self._moved.zone))
         await self._threads(partial(self._set_keys, figures))
 
-    def _set_keys(self, figures: Figures) -> None:
+    def _set_keys(self, figures: PartFigures) -> None:
         for key, value in self._moved.settings.items():
             shown = f"{key} = {value}"
             current = self._into.loaded.settings.model.default
@@ -290,7 +290,7 @@ class Writer:
         except RumiError:
             return False
 
-    async def _people(self, allowed: bool, figures: Figures) -> None:
+    async def _people(self, allowed: bool, figures: PartFigures) -> None:
         settings = self._into.loaded.settings
         telegram = settings.telegram
         known = {id for person in settings.people.values() for id in person.telegram}
@@ -311,7 +311,7 @@ class Writer:
             else:
                 await self._add_person(person, figures)
 
-    async def _add_person(self, person: MovedPerson, figures: Figures) -> None:
+    async def _add_person(self, person: MovedPerson, figures: PartFigures) -> None:
         name = (
             person.name if person.name not in self._into.loaded.settings.people else f"user{person.telegram}"
         )

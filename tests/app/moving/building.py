@@ -12,8 +12,8 @@ from typing import Any
 from rumi.app.moving.homes import read_home
 from rumi.app.moving.reading import Budget
 from rumi.app.moving.records import PARTS, Kind, Part
-from rumi.app.moving.report import Report
-from rumi.app.moving.writing import Into, Writer
+from rumi.app.moving.report import ImportReport
+from rumi.app.moving.writing import Into, HomeWriter
 from rumi.memory.actor import open_memory
 from rumi.platform.config.cascade import load_settings
 from rumi.platform.home import Home
@@ -103,13 +103,13 @@ async def move_in(
     dry: bool = False,
     people: bool = False,
     parts: tuple[Part, ...] = PARTS,
-) -> Report:
+) -> ImportReport:
     """Import a foreign home into a Rumi home that no process has locked."""
     home = Home(root).make()
     loaded = load_settings(root, os.environ, {})
     moved = read_home(kind, path, Budget())
     async with open_journal(home.state_db) as journal, open_memory(home.memory_db) as memory:
-        writer = Writer(Into(home, loaded, journal, memory, "en"), moved, dry=dry)
+        writer = HomeWriter(Into(home, loaded, journal, memory, "en"), moved, dry=dry)
         report = await writer.move_in(parts, people=people)
         if not dry:
             await writer.save()

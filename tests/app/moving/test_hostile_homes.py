@@ -14,16 +14,16 @@ import pytest
 from rumi.app.moving import databases, reading, talks
 from rumi.app.moving.homes import read_home
 from rumi.app.moving.reading import Budget, Stopped, instant, loads
-from rumi.app.moving.records import Kind, Moved
+from rumi.app.moving.records import Kind, ForeignHome
 from rumi.errors import UsageError
 from tests.app.moving.building import BREAD, conversation, export, home_of, node
 
 
-def read(kind: Kind, path: Path) -> Moved:
+def read(kind: Kind, path: Path) -> ForeignHome:
     return read_home(kind, path, Budget())
 
 
-def reasons(moved: Moved) -> set[str]:
+def reasons(moved: ForeignHome) -> set[str]:
     return {str(one.why) for one in moved.left_out}
 
 

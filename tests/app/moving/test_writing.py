@@ -11,12 +11,12 @@ import pytest
 
 from rumi.agent.skills.catalogue import Catalogue, sources
 from rumi.agent.skills.disabled import DisabledSkills
-from rumi.app.moving.report import Report
+from rumi.app.moving.report import ImportReport
 from tests.app.moving.building import BREAD, export, home_of, move_in, stored_in
 from tests.conftest import ROOT
 
 
-def why(report: Report, part: str) -> list[str]:
+def why(report: ImportReport, part: str) -> list[str]:
     return [str(one.why) for one in report.left_out if one.part == part]
 
 
