@@ -18,7 +18,7 @@ from rumi.platform.printable import flat
 from rumi.texts import Text
 
 if TYPE_CHECKING:
-    from rumi.app.moving.records import Kind, NotTaken, ForeignHome, Part
+    from rumi.app.moving.records import ForeignHome, Kind, NotTaken, Part
     from rumi.app.moving.report import ImportReport
     from rumi.memory.actor import AskMemory
     from rumi.platform.home import Home
@@ -161,7 +161,7 @@ async def _move(
     root: Path, moved: "ForeignHome", parts: "tuple[Part, ...]", dry: bool, people: bool
 ) -> "ImportReport":
     """Store what was found, or with `dry` only compare it with what is here."""
-    from rumi.app.moving.writing import Into, HomeWriter
+    from rumi.app.moving.writing import HomeWriter, Into
     from rumi.channels.terminal.progress import show_progress
     from rumi.platform.config.cascade import load_settings
     from rumi.platform.home import Home

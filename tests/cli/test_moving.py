@@ -124,3 +124,12 @@ def test_ctrl_c_ends_the_reading_of_a_huge_export(rumi: Program, tmp_path: Path)
     process.communicate(timeout=20)
     assert process.returncode == 130
     assert time.monotonic() - began < 5
+
+
+def test_setup_names_the_command_on_a_fresh_home(rumi: Program, tmp_path: Path) -> None:
+    home_of("nanobot", tmp_path)
+    rumi.env["HOME"] = str(tmp_path)
+    hint = "You also have nanobot. Their conversations and notes can move in: rumi import nanobot"
+    assert hint in rumi.run("setup", code=None).stdout
+    rumi.run("import", "nanobot", "--yes")
+    assert "rumi import" not in rumi.run("setup", code=None).stdout

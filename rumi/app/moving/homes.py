@@ -8,7 +8,7 @@ from typing import Final
 from rumi.app.moving import chatgpt, hermes, nanobot, openbot, openclaw
 from rumi.app.moving.finding import found_homes, has_sign
 from rumi.app.moving.reading import Budget, HomeReader, TooMuch
-from rumi.app.moving.records import TITLES, Kind, ForeignHome
+from rumi.app.moving.records import TITLES, ForeignHome, Kind
 from rumi.errors import UsageError
 from rumi.tasks.bots.foreign import foreign_folder
 from rumi.texts import Text, os_error

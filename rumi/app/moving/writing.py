@@ -17,16 +17,16 @@ from rumi.agent.skills.catalogue import Catalogue, sources
 from rumi.agent.skills.disabled import DisabledSkills, set_disabled
 from rumi.agent.skills.format import FILE, same
 from rumi.app.moving.records import (
-    NotTaken,
     ForeignHome,
     MovedPerson,
     MovedSchedule,
     MovedSession,
     MovedSkill,
+    NotTaken,
     Part,
     number_of,
 )
-from rumi.app.moving.report import PartFigures, ImportReport
+from rumi.app.moving.report import ImportReport, PartFigures
 from rumi.app.people_calls import set_person
 from rumi.errors import RumiError
 from rumi.memory.actor import AskMemory

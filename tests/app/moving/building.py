@@ -13,7 +13,7 @@ from rumi.app.moving.homes import read_home
 from rumi.app.moving.reading import Budget
 from rumi.app.moving.records import PARTS, Kind, Part
 from rumi.app.moving.report import ImportReport
-from rumi.app.moving.writing import Into, HomeWriter
+from rumi.app.moving.writing import HomeWriter, Into
 from rumi.memory.actor import open_memory
 from rumi.platform.config.cascade import load_settings
 from rumi.platform.home import Home

@@ -14,7 +14,7 @@ import pytest
 from rumi.app.moving import databases, reading, talks
 from rumi.app.moving.homes import read_home
 from rumi.app.moving.reading import Budget, Stopped, instant, loads
-from rumi.app.moving.records import Kind, ForeignHome
+from rumi.app.moving.records import ForeignHome, Kind
 from rumi.errors import UsageError
 from tests.app.moving.building import BREAD, conversation, export, home_of, node
 

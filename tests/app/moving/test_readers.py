@@ -11,7 +11,7 @@ import pytest
 from rumi.app.moving.finding import found_homes
 from rumi.app.moving.homes import READERS, read_home, usual_home
 from rumi.app.moving.reading import Budget
-from rumi.app.moving.records import Kind, ForeignHome
+from rumi.app.moving.records import ForeignHome, Kind
 from rumi.errors import UsageError
 from rumi.platform.chat_ids import BUILT_IN, LOCAL
 from tests.app.moving.building import BREAD, SUM, export, home_of
@@ -93,7 +93,7 @@ def test_a_home_of_openclaw_is_read_in_both_formats(tmp_path: Path) -> None:
     assert said(moved, "How long is the wall?")[-1] == ("assistant", "12 m."), "from SQLite"
     facts = {(one.key, one.value, one.source) for one in moved.facts}
     assert ("Name", "Ana", "USER.md") in facts
-    assert ("2026-02-01", "ForeignHome the notes to notes.md", "memory/2026-02-01.md") in facts
+    assert ("2026-02-01", "Moved the notes to notes.md", "memory/2026-02-01.md") in facts
     assert [one.name for one in moved.skills] == ["tidy-notes", "weather"]
     jobs = {one.name: (one.cron, one.action) for one in moved.schedules}
     assert jobs == {
