@@ -89,7 +89,7 @@ def command(kind: str, path: Path | None, dry_run: bool, yes: bool, only: str, a
     if as_json:
         echo_json(done.as_json(reader()), indent=2)
         return
-    _show_done(done)
+    _show_done(done, preview)
 
 
 def _parts(only: str) -> "tuple[Part, ...]":
@@ -289,11 +289,12 @@ def _show_left_out(left_out: "list[NotTaken]") -> None:
         say("  and {count} more, which the report lists", count=len(left_out) - MOST_SHOWN)
 
 
-def _show_done(report: "ImportReport") -> None:
+def _show_done(report: "ImportReport", preview: "ImportReport") -> None:
     from rumi.app.moving.records import TITLES
 
     say("Taken over from {program}:", program=TITLES[report.kind])
     _show_parts(report)
+    _show_left_out([one for one in report.left_out if one not in preview.left_out])
     if report.chats:
         say("To go on in one of the chats: rumi chat --chat {chat}", chat=report.chats[-1])
     if (one := report.parts.get("memory")) and one.new:
