@@ -40,7 +40,7 @@ async def answer_at_rest(home: "Home", call: str, request: Mapping[str, object])
         RumiError: The request failed, or the home or its databases cannot be used.
     """
     with home.lock(f"rumi {COMMANDS.get(call, call)}"):
-        async with _part(home, call) as part:
+        async with part_at_rest(home, call) as part:
             return await answer(part, call, TERMINAL, request)
 
 
@@ -65,7 +65,7 @@ async def app_at_rest(home: "Home", purpose: str) -> AsyncIterator["App"]:
 
 
 @asynccontextmanager
-async def _part(home: "Home", call: str) -> AsyncIterator[object]:
+async def part_at_rest(home: "Home", call: str) -> AsyncIterator[object]:
     """Open the databases that the call needs; return what answers it."""
     stored = stored_of(home)
     if call == "memory":

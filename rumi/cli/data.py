@@ -16,4 +16,7 @@ from rumi.cli.speaking import Listing
     },
 )
 def command() -> None:
-    """Back up, restore, show and copy what Rumi stores."""
+    """Back up, restore, show and copy what Rumi stores.
+
+    To move in from another assistant: rumi import
+    """

@@ -54,6 +54,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "serve": ("rumi.cli.serve", Text("Serve Telegram, the page and terminals: what is configured.")),
         "web": ("rumi.cli.web", Text("Log browsers in to the page, and list and end their logins.")),
         "data": ("rumi.cli.data", Text("Back up, restore, and copy what Rumi stores.")),
+        "import": ("rumi.cli.moving", Text("Move in from OpenClaw, nanobot, Hermes, openbot or ChatGPT.")),
         "debug": (
             "rumi.cli.debug",
             Text("Read the audit log, pack a turn for a bug report, and look closer."),
@@ -67,9 +68,9 @@ A command is the module that defines it as `command`, and its line in the help.
 
 COMMANDS: Final = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
 
-UNLISTED: Final = frozenset({"web", "plugins"})
-"""Commands that only the help of another one names, to keep the list short: `rumi serve` names
-`rumi web`, and `rumi config` names `rumi plugins`."""
+UNLISTED: Final = frozenset({"import", "plugins", "web"})
+"""Commands that only the help of others names, to keep the list short: `rumi serve` names `rumi web`, `rumi
+config` names `rumi plugins`, and `rumi data` and `rumi setup` name `rumi import`."""
 
 
 class OldName(NamedTuple):

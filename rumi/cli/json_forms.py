@@ -534,6 +534,46 @@ class RestoredForm(TypedDict):
 
 
 @with_config(EXACT)
+class MovedPartForm(TypedDict):
+    """How many things of a part are new, how many are here already, the turns of sessions, and examples."""
+
+    new: int
+    here: int
+    turns: int
+    examples: list[str]
+
+
+@with_config(EXACT)
+class LeftOutForm(TypedDict):
+    """Something that is not taken over: its part, its name or an empty text, the reason, and how many."""
+
+    part: Literal["sessions", "memory", "skills", "schedules", "people", "config"]
+    what: str
+    why: str
+    count: int
+
+
+@with_config(EXACT)
+class MovedForm(TypedDict):
+    """What was taken over from another assistant at `at`, in seconds since 1970, or would be (`dry_run`).
+
+    `parts` has `bots` too if they come from openbot. `chats` are the chats that got something, `people` those
+    who got rights or may get them, `kept` the files that are kept unused, and `report` the stored report.
+    """
+
+    program: str
+    path: str
+    dry_run: bool
+    at: float
+    parts: dict[str, MovedPartForm]
+    chats: list[str]
+    people: list[str]
+    kept: list[str]
+    left_out: list[LeftOutForm]
+    report: str | None
+
+
+@with_config(EXACT)
 class CopiedTableForm(TypedDict):
     """A table of the copy: its rows, and a digest of them."""
 
@@ -725,6 +765,7 @@ DOCUMENTS: Final[dict[str, Any]] = {
     "data backup": BackupForm,
     "data copy": CopiedForm,
     "data restore": RestoredForm,
+    "import": MovedForm,
     "data show": StoreStateForm,
     "debug fetch": FetchedForm,
     "debug replay": ReplayedForm | ForkedForm,

@@ -104,7 +104,10 @@ def forget_everything(owner: str, yes: bool, as_json: bool) -> None:
 
 
 def _source(fact: dict[str, Any]) -> None:
-    """Print the command that shows the source of a fact."""
+    """Print the command that shows the source of a fact, or the file that it was taken over from."""
+    if fact["turn"].startswith("import "):
+        program, _, file = fact["turn"].removeprefix("import ").partition(": ")
+        echo(f"  {fact['key']}: {tr('taken over from {program}, {file}', program=program, file=file)}")
     if fact["chat"]:
         option = f" --turn {fact['turn']}" if fact["turn"].startswith("t") else ""
         session = f" --session {fact['turn'].split()[1]}" if fact["turn"].startswith("session ") else ""

@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -21,8 +22,6 @@ from rumi.platform.texts.translation import error_text
 from rumi.texts import Language, Text, languages, translate
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from rumi.models.trying import LocalServer
     from rumi.platform.config.cascade import Loaded
     from rumi.platform.extras import ExtraName
@@ -108,7 +107,8 @@ class _Wizard:
         return False
 
     def _show_current(self) -> None:
-        """Print what is set already."""
+        """Print what is set already, and on a fresh home that one can move in from another assistant."""
+        self._name_others()
         from rumi.models.settings import lacks_key, model_settings_of
         from rumi.platform.config.providers import OFFLINE
 
@@ -120,6 +120,21 @@ class _Wizard:
         if self._has_token():
             users = ", ".join(map(str, settings.telegram.allowed_users))
             self.say(Text("Telegram: a token is set; users: {users}", users=users or Text("none")))
+
+    def _name_others(self) -> None:
+        if (self.root / "state.db").exists():
+            return
+        from rumi.app.moving.finding import found_homes
+        from rumi.app.moving.records import TITLES
+
+        if found := found_homes(Path.home()):
+            self.say(
+                Text(
+                    "You also have {programs}. Their conversations and notes can move in: rumi import {kind}",
+                    programs=", ".join(TITLES[kind] for kind, _ in found),
+                    kind=found[0][0],
+                )
+            )
 
     def write(self) -> None:
         """Write the answers to the files, and print the files' paths and the next command."""

@@ -179,11 +179,11 @@ def _put_extracted(db: Database, owner: str, found: NewFact, source: Fact, began
     """
     try:
         new = checked(found.key, found.value)
-        if began is not None and _forgotten_since(db, owner, new.key, began):
+        if began is not None and forgotten_since(db, owner, new.key, began):
             return False
         fact = replace(source, key=new.key, value=new.value)
         # A known fact is only renewed: it replaces nothing.
-        if _find_fact(db, owner, fact) is None:
+        if find_fact(db, owner, fact) is None:
             _retire_replaced(db, owner, found.replaces, fact)
         return put(db, owner, fact)
     except FactRefused:
@@ -210,7 +210,7 @@ def put(db: Database, owner: str, fact: Fact, *, bounded: bool = True) -> bool:
     Raises:
         FactRefused: the owner has the maximum number of facts, and all of them are explicit.
     """
-    fact_id = _find_fact(db, owner, fact)
+    fact_id = find_fact(db, owner, fact)
     if fact_id is not None:
         _renew(db, fact_id, fact)
         return False
@@ -226,7 +226,7 @@ def put(db: Database, owner: str, fact: Fact, *, bounded: bool = True) -> bool:
     return True
 
 
-def _forgotten_since(db: Database, owner: str, key: str, since: float) -> bool:
+def forgotten_since(db: Database, owner: str, key: str, since: float) -> bool:
     """Return True if the key was forgotten at the time `since` or later."""
     row = db.execute(
         "SELECT EXISTS (SELECT 1 FROM forgotten WHERE owner = ? AND folded = ? AND at >= ?)",
@@ -235,7 +235,7 @@ def _forgotten_since(db: Database, owner: str, key: str, since: float) -> bool:
     return bool(row[0])
 
 
-def _find_fact(db: Database, owner: str, fact: Fact) -> int | None:
+def find_fact(db: Database, owner: str, fact: Fact) -> int | None:
     """Return the row id of a stored fact that equals this one, or None if there is none.
 
     If the fact was extracted, the case of its value does not matter.

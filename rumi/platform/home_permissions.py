@@ -20,6 +20,7 @@ WRITTEN = (
         "folders",
         "tasks",
         "bots",
+        "imports",
         "mcp-logins",
         "cache",
         "logs",

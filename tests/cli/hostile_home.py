@@ -149,9 +149,33 @@ def _files(home: Path) -> None:
     with (home / "logs" / "audit.jsonl").open("a") as log:
         for kind in kinds:
             log.write(json.dumps({**entry, "event": kind, **more}) + "\n")
+    _another_assistant(home.parent / "hermes")
     foreign = home.parent / "foreign" / "bots" / "other"
     foreign.mkdir(parents=True)
     (foreign / "config.md").write_text(f"+++\nmodel = {quoted}\n{quoted} = 2\n+++\n{EVIL}\n")
+
+
+def _another_assistant(home: Path) -> None:
+    """Make a home of Hermes, to be imported."""
+    quoted, skill = json.dumps(EVIL), home / "skills" / "foreign" / EVIL.replace("/", "")
+    skill.mkdir(parents=True)
+    (skill / "SKILL.md").write_text(f"---\nname: foreign\ndescription: {quoted}\n---\n{EVIL}")
+    (home / "config.yaml").write_text(
+        json.dumps({"model": EVIL, "timezone": EVIL, "mcp_servers": {EVIL: {"command": EVIL}}})
+    )
+    (home / ".env").write_text(f"TELEGRAM_ALLOWED_USERS={EVIL}\n{EVIL}_TOKEN=1\n", errors="replace")
+    (home / "memories").mkdir()
+    (home / "memories" / "USER.md").write_text(f"{EVIL}\n§\nkey: {EVIL}")
+    times = [{"kind": kind, "expr": EVIL, "minutes": 60} for kind in ("cron", "interval", EVIL)]
+    jobs = [{"id": EVIL, "name": f"{EVIL}{n}", "prompt": EVIL, "schedule": at} for n, at in enumerate(times)]
+    (home / "cron").mkdir()
+    (home / "cron" / "jobs.json").write_text(json.dumps({"jobs": jobs}))
+    said = {"session_start": EVIL, "title": EVIL, "messages": [
+        {"role": "user", "content": EVIL},
+        {"role": "assistant", "tool_calls": [{"id": EVIL, "function": {"name": EVIL, "arguments": EVIL}}]},
+    ]}  # fmt: skip
+    (home / "sessions").mkdir()
+    (home / "sessions" / "evil.json").write_text(json.dumps(said))
 
 
 def _project(home: Path) -> None:

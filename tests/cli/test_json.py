@@ -11,6 +11,7 @@ from jsonschema import Draft202012Validator
 
 from docs.making.schemas import TARGET, rendered, schemas
 from rumi.cli.group import group
+from tests.app.moving.building import home_of
 from tests.cli.program import Program
 
 CALLS: dict[str, list[str]] = {
@@ -26,6 +27,7 @@ CALLS: dict[str, list[str]] = {
     "data backup": ["data", "backup", "copies"],
     "data restore": ["data", "restore", "--yes", "copy"],
     "debug replay": ["debug", "replay", "t1"],
+    "import": ["import", "openclaw", "claw", "--yes"],
     "memory forget": ["memory", "forget", "nothing"],
     "memory forget-everything": ["memory", "forget-everything", "--yes", "--owner", "tg11111111"],
     "memory set": ["memory", "set", "pet", "cat"],
@@ -78,6 +80,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
     folder = tmp_path_factory.mktemp("folder")
     (folder / "notes.txt").write_text("one")
     program.run("chat", "--chat", "linked", "--here", "-p", "write notes.txt: two", folder=folder)
+    home_of("openclaw", home.parent).rename(home.parent / "claw")
     (home.parent / "skill.md").write_text("---\nname: tea\ndescription: makes tea\n---\nBoil it.\n")
     program.run("data", "backup", str(home.parent / "copy"))
     return program

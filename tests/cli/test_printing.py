@@ -135,6 +135,8 @@ WALK: dict[str, list[list[str]]] = {
     "data backup": [["{out}/backup"], ["{out}/" + EVIL]],
     "data show": [[], ["--json"]],
     "data restore": [[EVIL], ["{out}/backup", "-y"]],
+    "import": [["hermes", "{out}/hermes", "-y"], ["hermes", "{out}/hermes", "--json", "--dry-run"], [EVIL],
+               ["nanobot", EVIL], ["hermes", "{out}/hermes", "--only", EVIL]],
     "config get": [[EVIL], ["model"], ["model.default", "--json"]],
     "config path": [[]],
     "config set": [[EVIL, EVIL], ["model.default", EVIL], ["log.keep", EVIL]],
@@ -216,7 +218,7 @@ SHOWS = {
         "schedule show",
         "memory list",
     ),
-    *("skills info", "skills list", "mcp list", "mcp test", "config show"),
+    *("skills info", "skills list", "mcp list", "mcp test", "config show", "import"),
 }
 """Commands that print what the home has, also if none of their own words are hostile."""
 

@@ -101,6 +101,7 @@ WORDS = {
     "debug sandbox clean": [],
     "data backup": ["elsewhere"],
     "data restore": ["elsewhere"],
+    "import": ["openbot", "outside"],
     "data show": [],
     "data copy": ["--to", "postgresql://rumi@127.0.0.1:1/rumi"],
     "config show": [],

@@ -86,10 +86,11 @@ def add_schedule(
     (id,) = transaction.db.execute(
         "INSERT INTO schedules (owner, chat, kind, text, options, cron, zone, instant, next_at, state,"
         " language, model, tainted, message, created, touched, user, checked)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'active', ?, ?, ?, nullif(?, 0), ?, ?, ?, ?) RETURNING id",
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, 0), ?, ?, ?, ?) RETURNING id",
         (
             *(new.owner, new.chat, new.kind, clean(new.text), clean(new.options), new.cron, new.zone),
-            *(new.instant, new.next_at or new.instant, new.language, clean(new.model), new.tainted),
+            *(new.instant, new.next_at or new.instant, new.state),
+            *(new.language, clean(new.model), new.tainted),
             *(new.message, now, now, new.user, clean(new.checked)),
         ),
     ).fetchone()

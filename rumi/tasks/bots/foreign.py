@@ -5,12 +5,12 @@ Reading never follows a link, never waits for a pipe, and has size limits; see `
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from rumi.platform.openat import FOLDER, openat2, opened, read_open, shown
+from rumi.platform.openat import FOLDER, is_ordinary, openat2, opened, read_open, shown
 from rumi.texts import os_error
 
 SKILL: Final = "SKILL.md"
@@ -50,6 +50,33 @@ class ForeignFolder:
         """
         with opened(openat2(self._folder, os.fsencode(path))) as file:
             return read_open(file, most)
+
+    def copy(self, path: str, to: Path, most: int, check: Callable[[], None] = lambda: None) -> int:
+        """Copy a file, and return its size. `check` is called between parts; what it raises ends the copy.
+
+        Raises:
+            OSError: The file does not exist, has more than `most` bytes, or is a link, a pipe or a device; or
+                the copy cannot be written.
+        """
+        with opened(openat2(self._folder, os.fsencode(path))) as file, to.open("xb") as target:
+            if not is_ordinary(file):
+                raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+            size = 0
+            while chunk := os.read(file, 1 << 20):
+                check()
+                size += len(chunk)
+                if size > most:
+                    raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+                target.write(chunk)
+            return size
+
+    def is_folder(self, path: str) -> bool:
+        """Return True if the path is a folder that can be opened."""
+        try:
+            with opened(openat2(self._folder, os.fsencode(path), FOLDER)):
+                return True
+        except (OSError, ValueError):
+            return False
 
     def skills(self, path: str) -> tuple[list[tuple[str, bytes]], list[str]]:
         """Return a folder's skills `NAME.md` and `NAME/SKILL.md`, and the problems with unreadable skills.

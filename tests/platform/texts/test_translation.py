@@ -268,6 +268,7 @@ COMMANDS = [
             "debug, debug fetch, debug logs, debug replay, debug report, debug sandbox",
             "debug sandbox build, debug sandbox clean, debug sandbox status",
             "doctor",
+            "import",
             "mcp, mcp add, mcp allow, mcp list, mcp login, mcp logout, mcp remove, mcp serve, mcp test",
             "memory, memory extract, memory forget, memory forget-everything, memory history, memory list",
             "memory set",
