@@ -10,6 +10,7 @@ rumi             rest_for_one: each child depends on the children above it
 ├── registry     names of containers that may exist
 ├── sandboxes    keyed: one child per chat
 ├── mcp          keyed: one child per MCP server        (only if servers are configured)
+├── plugin-NAME  a plugin's actors, isolated from the rest  (only if it has any)
 ├── sender       sends replies                      (a channel)
 ├── extractor    extracts facts from sessions that have ended
 ├── task_recovery  continues the tasks of earlier processes
