@@ -20,9 +20,10 @@ from rumi.channels.mail.delivery import Office
 from rumi.channels.mail.files import ChannelMailbox, MailFiles
 from rumi.channels.mail.intake import IntakeFigures, MailIntake, MailPerson, MailSenders
 from rumi.channels.mail.keys import DnsKeys
-from rumi.channels.mail.sender import MailSender, MailSenderMessage
+from rumi.channels.mail.sender import MailSender
 from rumi.channels.mail.signatures import Keys
 from rumi.channels.mail.watcher import MailWatcher, StopWatching, WatchedMailbox, WatchMemory
+from rumi.channels.reply_sender import ReplySenderMessage
 from rumi.channels.sending import DeliverFile, Flush, LeaveChats, LookFor, TakeChats
 from rumi.chats.hub import Hub
 from rumi.chats.inbox import Inbox
@@ -93,7 +94,7 @@ class MailChannel(Channel):
         self._memory = WatchMemory()
         self._reading = Threads(2)
         self._in_memory = trio.CapacityLimiter(2)
-        self._sender: ActorRef[MailSenderMessage] | None = None
+        self._sender: ActorRef[ReplySenderMessage] | None = None
         self._watcher: ActorRef[StopWatching] | None = None
 
     @asynccontextmanager

@@ -64,7 +64,7 @@ class Sends(Protocol):
 
 @dataclass(slots=True)
 class SenderFigures:
-    """What the sender has done since the process began, and what is in its way.
+    """What the sender has done since the process began.
 
     `unknown` counts all mails whose outcome is unknown, also those of earlier processes.
     """
@@ -72,7 +72,6 @@ class SenderFigures:
     sent: int = 0
     unknown: int = 0
     refused: int = 0
-    trouble: str = ""
 
 
 @dataclass(frozen=True, slots=True)
