@@ -34,7 +34,7 @@ def configured(parser: "MarkdownIt") -> "MarkdownIt":
 
 
 def html_of(text: str) -> str:
-    """Return Markdown as HTML that loads nothing: pictures are links. HTML in the text stays visible as text."""
+    """Return Markdown as HTML that loads nothing: pictures are links. HTML in the text stays visible."""
     rendered: str = _renderer().render(text)
     return rendered
 

@@ -15,7 +15,7 @@ def test_no_chat_belongs_to_two_channels(others: tuple[str, ...]) -> None:
 
 
 def test_channels_that_run_are_added_once() -> None:
-    assert BUILT_IN.including([TELEGRAM, None, LINES]).prefixes == (TELEGRAM, MAIL, LINES)
+    assert BUILT_IN.including([TELEGRAM, None, LINES]).prefixes == (TELEGRAM, MAIL, MATRIX, LINES)
 
 
 def test_an_owner_is_named_by_itself_by_a_chat_or_by_a_number() -> None:

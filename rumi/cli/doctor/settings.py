@@ -127,8 +127,11 @@ def _people(loaded: Loaded) -> Check:
             )
             fix = Text("The section of the person counts. Remove the id from telegram.admins.")
             return Check("people", "warning", found, fix)
-        if not person.telegram and not person.mail:
-            found = Text("{name} has no Telegram id and no mail address, so nobody is that person", name=name)
+        if not person.telegram and not person.mail and not person.matrix:
+            found = Text(
+                "{name} has no Telegram id, no mail address and no Matrix user, so nobody is that person",
+                name=name,
+            )
             return Check(
                 "people", "warning", found, Text("Set people.{name}.telegram in config.toml.", name=name)
             )

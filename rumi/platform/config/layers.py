@@ -23,6 +23,7 @@ from rumi.platform.config.schema import (
     CustomServerSection,
     GroupSection,
     MailSection,
+    MatrixSection,
     McpSection,
     PersonSection,
     PriceSection,
@@ -56,6 +57,7 @@ _NAMED: Mapping[Key, type[Section]] = {
     _TRIGGERS: TriggerSection,
     ("calendars",): CalendarSection,
     ("mail",): MailSection,
+    ("matrix",): MatrixSection,
 }
 _TABLES = (*_NESTED, _PRICES, _MCP, *_NAMED)
 """Sections in which users choose the names of the subsections."""
