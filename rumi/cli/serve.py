@@ -45,7 +45,8 @@ if TYPE_CHECKING:
 def command(
     telegram: bool | None, web: str | None, webhook: str | None, listen: str | None, debug: bool
 ) -> None:
-    """Serve all that is configured until SIGINT or SIGTERM: terminals, Telegram, mail and the page.
+    """Serve all that is configured until SIGINT or SIGTERM: terminals, Telegram, mail, Matrix and the
+    page.
 
     The page is served at --web or at [serve] web; the program prints the link that logs a browser in.
     `rumi web link` prints another one, and `rumi web sessions` lists the browsers that are logged in.
@@ -139,7 +140,7 @@ async def _serve(
         bots = tuple([telegram_package.Telegram(webhook, name) for name in loaded.bots()])
     else:
         require_chosen_model(loaded)
-    mail = _mail(loaded) if listens else ()
+    mail = (*_mail(loaded), *matrix_channels(loaded)) if listens else ()
     language = detect_language(loaded.settings.language, os.environ)
     yield_home(home)
     listening = _listener(loaded, bots, language) if listens else nullcontext(())
@@ -187,6 +188,21 @@ def _mail(loaded: "Loaded") -> "tuple[Channel, ...]":
 
     require_model(loaded)
     return (MailChannel(),)
+
+
+def matrix_channels(loaded: "Loaded") -> "tuple[Channel, ...]":
+    """Return a channel for each configured Matrix account.
+
+    Raises:
+        ConfigError: The parts that Matrix needs are not installed.
+    """
+    if not loaded.settings.matrix:
+        return ()
+    from rumi.app.settings import require_model
+    from rumi.channels.matrix.channel import MatrixChannel
+
+    require_model(loaded)
+    return tuple([MatrixChannel(name) for name in loaded.settings.matrix])
 
 
 @contextmanager

@@ -194,6 +194,15 @@ def known_event(transaction: Transaction, account: str, event: str) -> KnownEven
     return None if row is None else KnownEvent(*row)
 
 
+@step(reads=True)
+def has_event(transaction: Transaction, chat: str, what: str) -> bool:
+    """Return True if a chat has an event that says `what`."""
+    row = transaction.db.execute(
+        "SELECT 1 FROM matrix_events WHERE chat = ? AND what = ? LIMIT 1", (chat, clean(what))
+    ).fetchone()
+    return row is not None
+
+
 @step(of_message, owned=True)
 def begin_preview(transaction: Transaction, message: int, account: str, chat: str) -> int:
     """Record that a message with the growing answer to `message` may be sent; return its number.
