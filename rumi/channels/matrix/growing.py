@@ -153,7 +153,8 @@ class Growing:
     async def _grow(self, place: Place) -> None:
         await self._rest(self._times.quick_s)
         while not self._over and not self._given_up:
-            wanted = sketch(self._state, self.language)
+            asking = self._state.question is not None  # nothing is to be seen below a question
+            wanted = "" if asking else sketch(self._state, self.language)
             if not wanted or wanted == self._last:
                 self._news = trio.Event()
                 with trio.CancelScope() as self._waiting, trio.move_on_after(self._times.silence_s) as silent:

@@ -18,7 +18,7 @@ from rumi.platform.home import Home
 from tests.fakes.containers import FakeEngine
 from tests.matrix_server import Homeserver, User
 
-WITHIN_S = 20
+WITHIN_S = 15
 QUICK = GrowingTimes(quick_s=0.05, every_s=0.1, again_s=0.05)
 
 
@@ -57,9 +57,10 @@ class Serving:
         return found
 
     async def settled(self, room: str, count: int) -> list[str]:
-        """Wait until nothing is open, and return what a client shows of Rumi."""
-        await until(lambda: not self.unfinished())
-        return await self.shown(room, count)
+        """Wait until so many replies are delivered in all and none is open; return what a client shows."""
+        delivered = "SELECT count(*) FROM outbox WHERE delivered IS NOT NULL AND silent = 0"
+        await until(lambda: self.ask(delivered)[0][0] >= count and not self.unfinished())
+        return await self.shown(room, 1)
 
     def unfinished(self) -> int:
         return len(self.ask("SELECT 1 FROM messages WHERE reply IS NULL")) + len(
