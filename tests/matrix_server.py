@@ -54,6 +54,7 @@ federation_domain_whitelist: []
 log_config: "{folder}/log.yaml"
 max_upload_size: 5M
 url_preview_enabled: false
+bcrypt_rounds: 4
 rc_login:
   address: {{per_second: 1000, burst_count: 1000}}
   account: {{per_second: 1000, burst_count: 1000}}

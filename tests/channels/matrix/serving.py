@@ -81,7 +81,7 @@ async def in_thread(work: Callable[[], Any]) -> Any:
 
 async def until(there: Callable[[], bool], within_s: float = WITHIN_S) -> None:
     with trio.fail_after(within_s):
-        while not await trio.to_thread.run_sync(there):
+        while not await trio.to_thread.run_sync(there):  # noqa: ASYNC110  # a server tells nobody
             await trio.sleep(0.05)
 
 

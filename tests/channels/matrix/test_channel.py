@@ -236,8 +236,8 @@ async def test_an_encrypted_room_gets_one_clear_sentence(tmp_path: Path, server:
     async with serving(tmp_path, server) as here:
         room = await in_thread(lambda: here.ana.room(here.rumi.id, direct=True, encrypted=True))
         await here.came(room)
+        sealed = {"algorithm": "m.megolm.v1.aes-sha2", "ciphertext": "AAAA", "session_id": "x"}
         for _ in range(3):
-            sealed = {"algorithm": "m.megolm.v1.aes-sha2", "ciphertext": "AAAA", "session_id": "x"}
             await in_thread(lambda: here.ana.send(room, sealed, "m.room.encrypted"))
         (said,) = await here.shown(room, 1)
         assert said.startswith("I can't read this room")
