@@ -156,6 +156,9 @@ class User:
     def call(self, method: str, path: str, **more: Any) -> Any:
         """Make a call, which has to succeed."""
         answer = self._request(method, f"/_matrix/client/v3{path}", **more)
+        while answer.status_code == 429:
+            time.sleep(answer.json().get("retry_after_ms", 1000) / 1000)
+            answer = self._request(method, f"/_matrix/client/v3{path}", **more)
         assert answer.status_code == 200, (path, answer.status_code, answer.text)
         return answer.json()
 

@@ -94,6 +94,10 @@ class _Wizard:
                 from rumi.cli.setup_mailchannel import ask_channel
 
                 ask_channel(self)
+        if self.ask_yes(Text("Matrix: may people write to Rumi in rooms there? (y/n)")):
+            from rumi.cli.setup_matrix import ask_matrix
+
+            ask_matrix(self)
 
     def _show_current(self) -> None:
         """Print what is set already."""

@@ -116,6 +116,11 @@ class MatrixApi:
         joined = found.get("joined")
         return joined if isinstance(joined, dict) else {}
 
+    async def joined(self) -> list[str]:
+        """Return the rooms that the account is in."""
+        found = (await self._json(*Api.joined_rooms(""))).get("joined_rooms")
+        return [room for room in found if isinstance(room, str)] if isinstance(found, list) else []
+
     async def state(self, room: str, kind: str) -> dict[str, Any]:
         """Return the content of a state event of a room; empty if the room has none."""
         try:

@@ -12,6 +12,7 @@ from rumi.agent.mcp.paths import advice
 from rumi.agent.mcp.pins import AcceptedTools
 from rumi.app.settings import mcp_settings_of
 from rumi.cli.doctor.check import Check
+from rumi.cli.doctor.matrix import matrix_accounts
 from rumi.cli.serve import LISTEN
 from rumi.errors import RumiError
 from rumi.platform.chat_ids import TELEGRAM
@@ -37,6 +38,7 @@ def settings(home: Home, loaded: Loaded) -> list[Check]:
         _people(loaded),
         *_triggers(loaded),
         *mail_channel(loaded),
+        *matrix_accounts(loaded),
         _search(loaded, file),
         _reader(loaded, file),
         voice(loaded),
