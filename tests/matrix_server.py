@@ -230,12 +230,14 @@ class User:
             if not start or not page["chunk"]:
                 return found[::-1]
 
-    def shown(self, room: str, sender: str) -> list[str]:
+    def shown(self, room: str, sender: str, *, notices: bool = True) -> list[str]:
         """Return the texts that a client shows of a user: the last version of each message."""
         texts = dict[str, str]()
         for event in self.events(room):
             content = event["content"]
             if event["type"] != "m.room.message" or event["sender"] != sender or "body" not in content:
+                continue
+            if content["msgtype"] == "m.notice" and not notices:
                 continue
             related = content.get("m.relates_to", {})
             if related.get("rel_type") == "m.replace":

@@ -195,7 +195,11 @@ class MatrixApi:
         async with self._stream("GET", path, None, "", UPLOAD_S) as response:
             if response.status_code != 200:
                 raise _error(response.status_code, await _body(response, MOST_BYTES), {})
-            yield response.aiter_bytes()
+            chunks = response.aiter_bytes()
+            try:
+                yield chunks
+            finally:
+                await http.unwind(chunks)
 
     # HTTP
 
@@ -256,12 +260,15 @@ class MatrixApi:
 
 
 async def _body(response: "httpx.Response", most: int) -> bytes:
-    parts, size = [], 0
-    async for part in response.aiter_bytes():
-        size += len(part)
-        if size > most:
-            raise MatrixError("The homeserver's answer is too large.", kind="unknown")
-        parts.append(part)
+    parts, size, chunks = list[bytes](), 0, response.aiter_bytes()
+    try:
+        async for part in chunks:
+            size += len(part)
+            if size > most:
+                raise MatrixError("The homeserver's answer is too large.", kind="unknown")
+            parts.append(part)
+    finally:
+        await http.unwind(chunks)
     return b"".join(parts)
 
 

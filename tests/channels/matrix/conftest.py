@@ -6,12 +6,14 @@ from pathlib import Path
 import pytest
 
 from tests.cli.program import Program
+from tests.conftest import REQUIRED
 from tests.matrix_server import Homeserver, homeserver, missing
 
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[Homeserver]:
     if why := missing():
+        assert "matrix" not in REQUIRED, why
         pytest.skip(why)
     with homeserver() as running:
         yield running

@@ -134,6 +134,10 @@ class SimServer:
                     await self._came.wait()
         if since and "since" in query and self.fails("duplicated", 0.1):
             since = max(0, since - self.random.choice((1, 2, 5)))
+        if self.fails("odd", 0.05):
+            self._last += 1
+            odd = {"type": 7, "event_id": ["x"], "content": None, "position": self._last}
+            self.random.choice(list(self.rooms.values())).events.append(odd)
         joined = {}
         for id, room in self.rooms.items():
             new = [event for event in room.events if event["position"] > since]
@@ -147,10 +151,6 @@ class SimServer:
                 joined[id] = {"timeline": timeline}
                 if len(new) > BATCH:
                     self.world.counts["limited"] += 1
-        if self.fails("odd", 0.05):
-            room = self.random.choice(list(joined)) if joined else ""
-            if room:
-                joined[room]["timeline"]["events"].insert(0, {"type": 7, "event_id": ["x"], "content": None})
         return {"next_batch": str(self._last), "rooms": {"join": joined}}
 
     def _messages(self, room: str, start: int, end: int) -> Any:
