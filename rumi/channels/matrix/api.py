@@ -15,7 +15,7 @@ import trio
 
 from rumi.errors import ConfigError, RumiError
 from rumi.platform import http
-from rumi.texts import Text
+from rumi.platform.untrusted_text import one_line
 
 if TYPE_CHECKING:
     import httpx
@@ -287,10 +287,14 @@ def _error(status: int, content: bytes, headers: Mapping[str, str]) -> MatrixErr
         return MatrixError("The homeserver asks for a pause.", kind="limited", wait_s=wait_s)
     if errcode in ("M_UNKNOWN_TOKEN", "M_MISSING_TOKEN"):
         return MatrixError("The homeserver does not accept the token.", kind="token", errcode=errcode)
-    words = str(Text("{words}", words=words[:200]))
+    words = one_line(words, 200)
     if errcode and 400 <= status < 500:
-        text = "The homeserver refuses it: {words}"
-        return MatrixError(text, kind="refused", errcode=errcode, words=f"{errcode} {words}".strip())
+        return MatrixError(
+            "The homeserver refuses it: {words}",
+            kind="refused",
+            errcode=errcode,
+            words=f"{errcode} {words}".strip(),
+        )
     words = f"HTTP {status} {words}".strip()
     return MatrixError("The homeserver answers with an error: {words}", kind="unknown", words=words)
 
