@@ -18,6 +18,7 @@ async def test_a_person_who_invites_rumi_gets_an_answer(tmp_path: Path, server: 
         assert here.messages() == ["hello there"]
 
 
+@pytest.mark.long
 async def test_an_answer_is_formatted_and_mentions_nobody(tmp_path: Path, server: Homeserver) -> None:
     async with serving(tmp_path, server) as here:
         room = await here.room()
@@ -32,6 +33,7 @@ async def test_an_answer_is_formatted_and_mentions_nobody(tmp_path: Path, server
         assert any("<code>" in content.get("formatted_body", "") for content in sent), sent
 
 
+@pytest.mark.long
 async def test_only_allowed_users_may_invite(tmp_path: Path, server: Homeserver) -> None:
     async with serving(tmp_path, server) as here:
         stranger = server.user()
@@ -42,6 +44,7 @@ async def test_only_allowed_users_may_invite(tmp_path: Path, server: Homeserver)
         await here.settled(mine, 1)
 
 
+@pytest.mark.long
 async def test_an_invitation_into_a_listed_room_is_followed(tmp_path: Path, server: Homeserver) -> None:
     stranger, found = server.user(), list[str]()
 
@@ -93,6 +96,7 @@ async def test_in_a_room_of_several_only_what_is_addressed_counts(tmp_path: Path
         assert {chat[:9] for (chat,) in here.ask("SELECT chat FROM messages")} == {"mx-home-r"}
 
 
+@pytest.mark.long
 async def test_a_thread_is_a_chat_of_its_own(tmp_path: Path, server: Homeserver) -> None:
     async with serving(tmp_path, server) as here:
         room = await here.room()
@@ -133,6 +137,7 @@ async def test_a_growing_answer_becomes_the_reply(tmp_path: Path, server: Homese
         assert here.ask("SELECT count(*) FROM outbox WHERE failure IS NOT NULL") == [(0,)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["✅", "yes", "👎"])
 async def test_a_question_is_answered_by_a_reaction_or_by_words(
     tmp_path: Path, server: Homeserver, how: str
@@ -168,6 +173,7 @@ async def test_a_question_is_answered_by_a_reaction_or_by_words(
         await until(verdict)
 
 
+@pytest.mark.long
 async def test_an_edit_of_an_answered_message_is_told_to_be_late(tmp_path: Path, server: Homeserver) -> None:
     async with serving(tmp_path, server) as here:
         room = await here.room()
@@ -179,6 +185,7 @@ async def test_an_edit_of_an_answered_message_is_told_to_be_late(tmp_path: Path,
         assert (await here.shown(room, 2))[1].startswith("✏️ The edit came too late")
 
 
+@pytest.mark.long
 async def test_a_removed_message_that_waits_is_dropped(tmp_path: Path, server: Homeserver) -> None:
     async with serving(tmp_path, server, more='[chat]\nwhen_busy = "queue"\ntogether_s = 0\n') as here:
         room = await here.room()
@@ -192,6 +199,7 @@ async def test_a_removed_message_that_waits_is_dropped(tmp_path: Path, server: H
         assert [command for _, command in here.engine.commands] == ["sleep"]
 
 
+@pytest.mark.long
 async def test_files_come_and_go(tmp_path: Path, server: Homeserver) -> None:
     async with serving(tmp_path, server) as here:
         room = await here.room()
@@ -218,6 +226,7 @@ async def test_files_come_and_go(tmp_path: Path, server: Homeserver) -> None:
         assert picture["body"] == "picture.png"
 
 
+@pytest.mark.long
 async def test_a_read_marker_follows_a_stored_message(tmp_path: Path, server: Homeserver) -> None:
     async with serving(tmp_path, server) as here:
         room = await here.room()
@@ -232,6 +241,7 @@ async def test_a_read_marker_follows_a_stored_message(tmp_path: Path, server: Ho
         await until(read)
 
 
+@pytest.mark.long
 async def test_an_encrypted_room_gets_one_clear_sentence(tmp_path: Path, server: Homeserver) -> None:
     async with serving(tmp_path, server) as here:
         room = await in_thread(lambda: here.ana.room(here.rumi.id, direct=True, encrypted=True))
@@ -247,6 +257,7 @@ async def test_an_encrypted_room_gets_one_clear_sentence(tmp_path: Path, server:
         assert len(here.ana.shown(room, here.rumi.id)) == 1
 
 
+@pytest.mark.long
 async def test_messages_from_before_the_first_start_do_not_count(tmp_path: Path, server: Homeserver) -> None:
     async def before(rumi: User, ana: User) -> None:
         room = await in_thread(lambda: ana.room(rumi.id, direct=True))
@@ -261,6 +272,7 @@ async def test_messages_from_before_the_first_start_do_not_count(tmp_path: Path,
         assert here.messages() == ["hello now"]
 
 
+@pytest.mark.long
 async def test_what_came_while_nobody_synced_is_answered_even_if_it_is_much(
     tmp_path: Path, server: Homeserver
 ) -> None:
@@ -283,6 +295,7 @@ async def test_what_came_while_nobody_synced_is_answered_even_if_it_is_much(
         await here.settled(room, 3)
 
 
+@pytest.mark.long
 async def test_a_room_that_removes_rumi_is_unreachable(tmp_path: Path, server: Homeserver) -> None:
     async with serving(tmp_path, server) as here:
         room = await here.room()
@@ -293,6 +306,7 @@ async def test_a_room_that_removes_rumi_is_unreachable(tmp_path: Path, server: H
         await until(lambda: bool(here.ask("SELECT 1 FROM unreachable WHERE back = 0")))
 
 
+@pytest.mark.long
 async def test_a_long_reply_comes_in_parts_that_lose_nothing(tmp_path: Path, server: Homeserver) -> None:
     async with serving(tmp_path, server) as here:
         room = await here.room()

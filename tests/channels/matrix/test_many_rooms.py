@@ -28,6 +28,7 @@ def wait_until(there: Callable[[], bool], within_s: float = WITHIN_S) -> None:
         time.sleep(0.2)
 
 
+@pytest.mark.more
 @pytest.mark.long
 def test_fifty_rooms_get_each_answer_once_though_the_program_is_killed(bubblewrap: Program) -> None:
     if why := missing():
