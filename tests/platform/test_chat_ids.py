@@ -3,7 +3,7 @@
 import pytest
 
 from rumi.errors import UsageError
-from rumi.platform.chat_ids import BUILT_IN, MAIL, TELEGRAM, ChannelPrefix, ChatIds
+from rumi.platform.chat_ids import BUILT_IN, MAIL, MATRIX, TELEGRAM, ChannelPrefix, ChatIds
 
 LINES = ChannelPrefix("ln", "the line server")
 

@@ -12,7 +12,7 @@ _CHARS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class MatrixAccount:
     """An account: its `name` in the configuration, and its user id at the homeserver."""
 
     name: str

@@ -15,16 +15,16 @@ from actors import ActorError, ActorRef, ActorStopped, ChildSpec, MailboxFull, S
 from rumi.agent.tool import Tool
 from rumi.agent.tools.send_file import SendFile as SendFileTool
 from rumi.channels.channel import Channel, Process
-from rumi.channels.matrix.address import Account
+from rumi.channels.matrix.address import MatrixAccount
 from rumi.channels.matrix.api import MatrixApi, MatrixError, open_api
 from rumi.channels.matrix.files import MatrixFiles
 from rumi.channels.matrix.growing import GrowingTimes
 from rumi.channels.matrix.intake import MatrixIntake, MatrixPeople
-from rumi.channels.matrix.limits import SendLimits
+from rumi.channels.matrix.limits import AccountLimits
 from rumi.channels.matrix.rooms import Rooms
 from rumi.channels.matrix.sender import MatrixSender, SenderMessage
-from rumi.channels.matrix.syncer import POLL_S, MatrixSyncer, StopSyncing, SyncMemory, TokenRefused
-from rumi.channels.matrix.wire import Wire
+from rumi.channels.matrix.syncer import POLL_S, MatrixSyncer, MatrixTokenRefused, StopSyncing, SyncMemory
+from rumi.channels.matrix.wire import AccountWire
 from rumi.channels.sending import DeliverFile, Flush, LeaveChats, LookFor, TakeChats
 from rumi.channels.spoken import speakable
 from rumi.chats.hub import Hub
@@ -77,7 +77,7 @@ class MatrixChannel(Channel):
         self._random = random or Random()
         self._poll_s = poll_s
         self._times = times
-        self._wire: Wire
+        self._wire: AccountWire
         self._rooms: Rooms
         self._people: MatrixPeople
         self._files: MatrixFiles | None = None
@@ -85,7 +85,7 @@ class MatrixChannel(Channel):
         self._speaker: Speaks | None = None
         self._speech_chars = VoiceSection().speech_chars
         self._part: Callable[[], float] = lambda: 1.0
-        self._limits = SendLimits(lambda: self._part())
+        self._limits = AccountLimits(lambda: self._part())
         self._memory = SyncMemory()
         self._reading = Threads(FILES_AT_ONCE)
         self._in_memory = trio.CapacityLimiter(FILES_AT_ONCE)
@@ -135,7 +135,7 @@ class MatrixChannel(Channel):
         """Use this connection, which `open` or another caller has opened."""
         self._people = people
         self._workspaces = files
-        self._wire = Wire(Account(self._name, people.section.user), api, self._limits)
+        self._wire = AccountWire(MatrixAccount(self._name, people.section.user), api, self._limits)
         self._rooms = Rooms(api)
 
     # The tree
@@ -260,7 +260,7 @@ class MatrixChannel(Channel):
         """Print the account and the number of allowed users.
 
         Raises:
-            TokenRefused: The homeserver does not know the token.
+            MatrixTokenRefused: The homeserver does not know the token.
             ConfigError: The token belongs to another account.
         """
         section, language = self._people.section, self._people.language
@@ -269,7 +269,7 @@ class MatrixChannel(Channel):
                 user, _ = await self._wire.api.whoami()
             except MatrixError as error:
                 if error.kind == "token":
-                    raise TokenRefused(self._name) from None
+                    raise MatrixTokenRefused(self._name) from None
                 logger.info("the homeserver cannot be reached yet: %s", error.message)
             else:
                 if user != section.user:

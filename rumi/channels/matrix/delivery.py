@@ -14,11 +14,11 @@ import trio
 from actors import ActorRef
 from rumi.channels.matrix.api import MatrixError
 from rumi.channels.matrix.formatting import content_of, edit_of, parts_of, plain
-from rumi.channels.matrix.growing import Growing, find_preview
-from rumi.channels.matrix.wire import Wire
+from rumi.channels.matrix.growing import GrowingReply, find_preview
+from rumi.channels.matrix.wire import AccountWire
 from rumi.chats.events import with_commands
 from rumi.platform.texts import matrix as matrix_texts
-from rumi.store.journal.matrix import Place, note_sent
+from rumi.store.journal.matrix import RoomPlace, note_sent
 from rumi.store.journal.outbox import mark_delivered, mark_part_begun, mark_part_sent, mark_undeliverable
 from rumi.store.journal.records import StoredReply
 from rumi.store.journal.transaction import JournalMessage
@@ -40,7 +40,7 @@ class MatrixDelivery:
 
     def __init__(
         self,
-        wire: Wire,
+        wire: AccountWire,
         journal: ActorRef[JournalMessage],
         gone: Callable[[str, str], Awaitable[None]],
         now: Callable[[], float],
@@ -51,7 +51,7 @@ class MatrixDelivery:
         self._now = now
         self._formatting = trio.CapacityLimiter(1)
 
-    async def send_reply(self, chat: str, reply: StoredReply, growing: Growing | None) -> None:
+    async def send_reply(self, chat: str, reply: StoredReply, growing: GrowingReply | None) -> None:
         """Send the messages of a reply that were not sent yet.
 
         Raises:
@@ -78,7 +78,9 @@ class MatrixDelivery:
             else:
                 raise
 
-    async def _send(self, chat: str, place: Place, reply: StoredReply, growing: Growing | None) -> None:
+    async def _send(
+        self, chat: str, place: RoomPlace, reply: StoredReply, growing: GrowingReply | None
+    ) -> None:
         commands = tuple(button.words for button in reply.buttons)
         text = "\n\n".join(filter(None, (with_commands(reply.text, commands), reply.note)))
         parts = await self._parts(text)
@@ -108,7 +110,7 @@ class MatrixDelivery:
             await self._journal.ask(done)
 
     async def _put(
-        self, place: Place, content: dict[str, Any], relation: dict[str, Any], preview: str, txn: str
+        self, place: RoomPlace, content: dict[str, Any], relation: dict[str, Any], preview: str, txn: str
     ) -> str:
         """Send a message, or the edit that makes it of a growing answer; plainly if its HTML is refused."""
         for attempt in (content, plain(str(content["body"]))):
@@ -123,7 +125,7 @@ class MatrixDelivery:
         raise AssertionError("unreachable")
 
     async def _preview(
-        self, chat: str, place: Place, reply: StoredReply, growing: Growing | None, part: str
+        self, chat: str, place: RoomPlace, reply: StoredReply, growing: GrowingReply | None, part: str
     ) -> str:
         """Return the event that the reply replaces; empty if there is none."""
         number = growing.number if growing is not None and growing.number else reply.preview

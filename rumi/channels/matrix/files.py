@@ -21,7 +21,7 @@ ATTEMPTS: Final = 3
 PAUSE_S: Final = 1.0
 
 
-class Transcribes(Protocol):
+class TranscribesVoice(Protocol):
     """Transcribes voice recordings."""
 
     async def transcribe(self, name: str, audio: bytes, language: str | None = None) -> str:
@@ -46,7 +46,7 @@ class MatrixFiles:
         limits: SandboxLimits,
         spool: Path,
         offload: Offload,
-        transcriber: Transcribes | None,
+        transcriber: TranscribesVoice | None,
         in_memory: trio.CapacityLimiter,
         max_bytes: int,
     ) -> None:

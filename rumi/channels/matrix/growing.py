@@ -17,12 +17,12 @@ import trio
 from actors import ActorError, ActorRef
 from rumi.channels.matrix.api import MatrixError
 from rumi.channels.matrix.formatting import MOST_CHARS, content_of, edit_of
-from rumi.channels.matrix.wire import Wire
+from rumi.channels.matrix.wire import AccountWire
 from rumi.chats.events import ChatEvent, TurnState
 from rumi.chats.status import gist
 from rumi.platform.texts import telegram as tool_texts
 from rumi.platform.untrusted_text import one_line
-from rumi.store.journal.matrix import Place, begin_preview, event_numbered, note_preview
+from rumi.store.journal.matrix import RoomPlace, begin_preview, event_numbered, note_preview
 from rumi.store.journal.store import NotOwner
 from rumi.store.journal.transaction import JournalMessage
 from rumi.texts import Language
@@ -66,12 +66,12 @@ def sketch(state: TurnState, language: Language) -> str:
     return "\n\n".join(lines)
 
 
-class Growing:
+class GrowingReply:
     """The growing answer of one turn. `event` is its message, None while there is none or nobody knows it."""
 
     def __init__(
         self,
-        wire: Wire,
+        wire: AccountWire,
         journal: ActorRef[JournalMessage],
         chat: str,
         state: TurnState,
@@ -134,7 +134,7 @@ class Growing:
             self._over = True
             self._ended.set()
 
-    async def _type(self, place: Place) -> None:
+    async def _type(self, place: RoomPlace) -> None:
         try:
             while not self._over:
                 try:
@@ -150,7 +150,7 @@ class Growing:
                 with suppress(MatrixError):  # it ends by itself
                     await self._wire.api.typing(place.room, 0)
 
-    async def _grow(self, place: Place) -> None:
+    async def _grow(self, place: RoomPlace) -> None:
         await self._rest(self._times.quick_s)
         while not self._over and not self._given_up:
             asking = self._state.question is not None  # nothing is to be seen below a question
@@ -174,7 +174,7 @@ class Growing:
             if not self._over:
                 await trio.sleep(seconds)
 
-    async def _show(self, place: Place, text: str) -> bool:
+    async def _show(self, place: RoomPlace, text: str) -> bool:
         try:
             content = content_of(text)
             if not self.number:
@@ -200,12 +200,12 @@ class Growing:
             return False
         return True
 
-    async def _find(self, place: Place, content: dict[str, Any]) -> None:
+    async def _find(self, place: RoomPlace, content: dict[str, Any]) -> None:
         self.event = await find_preview(
             self._wire, self._journal, self._chat, place, self.number, content, self.origin
         )
 
-    async def settle(self, place: Place) -> None:
+    async def settle(self, place: RoomPlace) -> None:
         """Make sure that no edit can come later: repeat one whose outcome is unknown, under its own id."""
         if self._unsure is not None:
             await self._wire.send_now(place, *self._unsure)
@@ -217,10 +217,10 @@ class Growing:
 
 
 async def find_preview(
-    wire: Wire,
+    wire: AccountWire,
     journal: ActorRef[JournalMessage],
     chat: str,
-    place: Place,
+    place: RoomPlace,
     number: int,
     content: dict[str, Any],
     origin: int | None,

@@ -14,7 +14,7 @@ from rumi.channels.matrix.api import MatrixError
 from rumi.channels.matrix.delivery import REPLY
 from rumi.channels.matrix.questions import verdict_of
 from rumi.channels.matrix.reading import (
-    Relation,
+    EventRelation,
     RoomEvent,
     event_of,
     fields,
@@ -24,9 +24,9 @@ from rumi.channels.matrix.reading import (
     text,
     words_of,
 )
-from rumi.channels.matrix.rooms import Room, Rooms
+from rumi.channels.matrix.rooms import MatrixRoom, Rooms
 from rumi.channels.matrix.sender import SayInRoom, SenderMessage
-from rumi.channels.matrix.wire import Wire
+from rumi.channels.matrix.wire import AccountWire
 from rumi.errors import NotTaken, RumiError
 from rumi.platform.chat_ids import matrix_number
 from rumi.platform.config.schema import MatrixSection
@@ -37,7 +37,7 @@ from rumi.store.journal.mails import asked_in
 from rumi.store.journal.matrix import (
     KnownEvent,
     MatrixEvent,
-    Place,
+    RoomPlace,
     StoredEvent,
     SyncBatch,
     has_event,
@@ -62,7 +62,7 @@ UNREADABLE: Final = "unreadable"
 """What the first encrypted event of a room says."""
 
 
-class Judges(Protocol):
+class JudgesReactions(Protocol):
     """The chats: `rumi.chats.chats.Chats`."""
 
     async def answer(self, chat: str, id: str, yes: bool, user: int | None = None) -> bool:
@@ -74,11 +74,11 @@ class Judges(Protocol):
         ...
 
 
-class Accepts(Protocol):
+class AcceptsSyncs(Protocol):
     """Stores batches: `rumi.chats.inbox.Inbox`."""
 
     @property
-    def chats(self) -> Judges:
+    def chats(self) -> JudgesReactions:
         """The chats."""
         ...
 
@@ -102,7 +102,7 @@ class MatrixPeople:
 
 
 @dataclass(slots=True)
-class _Batch:
+class _SyncWork:
     """What a batch will do: the events to store, and what follows when they are stored."""
 
     events: list[MatrixEvent] = field(default_factory=list)
@@ -117,10 +117,10 @@ class MatrixIntake:
 
     def __init__(
         self,
-        wire: Wire,
+        wire: AccountWire,
         rooms: Rooms,
         people: MatrixPeople,
-        inbox: Accepts,
+        inbox: AcceptsSyncs,
         ask: AskJournal,
         sender: ActorRef[SenderMessage],
     ) -> None:
@@ -149,7 +149,7 @@ class MatrixIntake:
             NotTaken: Nothing can be stored now; the senders were told.
             RumiError: Nothing was stored.
         """
-        batch = _Batch()
+        batch = _SyncWork()
         for room, events in timelines:
             await self._read_room(room, events, batch)
         account = self._wire.account.user
@@ -174,7 +174,7 @@ class MatrixIntake:
             start(partial(self._mark_read, room, last))
         return True
 
-    async def _read_room(self, id: str, events: Sequence[object], batch: _Batch) -> None:
+    async def _read_room(self, id: str, events: Sequence[object], batch: _SyncWork) -> None:
         gone = {target for raw in events if (target := _redacted(raw))}
         for raw in events:
             try:
@@ -195,7 +195,7 @@ class MatrixIntake:
                 logger.exception("an event was not read")
                 self.counts["odd"] += 1
 
-    async def _read(self, id: str, event: RoomEvent, batch: _Batch) -> None:
+    async def _read(self, id: str, event: RoomEvent, batch: _SyncWork) -> None:
         me = self._wire.account.user
         match event.kind:
             case "m.room.redaction":
@@ -214,7 +214,7 @@ class MatrixIntake:
 
     # Events of Rumi itself
 
-    async def _own(self, id: str, event: RoomEvent, batch: _Batch) -> None:
+    async def _own(self, id: str, event: RoomEvent, batch: _SyncWork) -> None:
         """Give a message of Rumi a number, so that it is known what people wrote after it."""
         relation = relation_of(event.content)
         if relation.replaces or text(event.content, "msgtype") == "m.notice":
@@ -225,9 +225,9 @@ class MatrixIntake:
             question = event.txn.removeprefix(start)
         room = await self._rooms.know(id)
         chat = self._chat_of(room, room.other(event.sender), relation.thread)
-        batch.events.append(MatrixEvent(event.id, chat, Place(id, relation.thread), what=question))
+        batch.events.append(MatrixEvent(event.id, chat, RoomPlace(id, relation.thread), what=question))
 
-    def _chat_of(self, room: Room, person: str, thread: str) -> str:
+    def _chat_of(self, room: MatrixRoom, person: str, thread: str) -> str:
         account = self._wire.account
         if person and room.other(account.user) == person:
             return account.private(person, room.id, thread)
@@ -235,7 +235,7 @@ class MatrixIntake:
 
     # Messages of people
 
-    async def _message(self, id: str, event: RoomEvent, batch: _Batch) -> None:
+    async def _message(self, id: str, event: RoomEvent, batch: _SyncWork) -> None:
         content, account = event.content, self._wire.account
         if text(content, "msgtype") in (
             None,
@@ -256,7 +256,7 @@ class MatrixIntake:
         addressed = private or words.addressed or (to_us and listen != "mention")
         if not self._people.may_talk(event.sender):
             if addressed:
-                self._stranger(event, Place(id, relation.thread), batch)
+                self._stranger(event, RoomPlace(id, relation.thread), batch)
             return
         if not addressed and listen != "all":
             return
@@ -292,10 +292,12 @@ class MatrixIntake:
             addressed=addressed,
             sent=event.at,
         )
-        batch.events.append(MatrixEvent(event.id, chat, Place(id, relation.thread), message))
+        batch.events.append(MatrixEvent(event.id, chat, RoomPlace(id, relation.thread), message))
         batch.read[id] = event.id
 
-    async def _edit(self, room: Room, event: RoomEvent, relation: Relation, batch: _Batch) -> None:
+    async def _edit(
+        self, room: MatrixRoom, event: RoomEvent, relation: EventRelation, batch: _SyncWork
+    ) -> None:
         """Take the new text of a message. The journal knows whose it is, and if it can still change."""
         new = fields(event.content, "m.new_content")
         account = self._wire.account
@@ -326,11 +328,11 @@ class MatrixIntake:
             sent=event.at,
         )
         batch.events.append(
-            MatrixEvent(event.id, known.chat, Place(room.id), message, corrects=relation.replaces)
+            MatrixEvent(event.id, known.chat, RoomPlace(room.id), message, corrects=relation.replaces)
         )
 
     async def _answered(
-        self, room: Room, event: RoomEvent, id: str, known: KnownEvent | None
+        self, room: MatrixRoom, event: RoomEvent, id: str, known: KnownEvent | None
     ) -> list[Attachment]:
         """Return the message that a message answers. It is data, whoever wrote it."""
         try:
@@ -374,7 +376,7 @@ class MatrixIntake:
         if known is not None and known.message:
             await self._inbox.chats.drop(known.chat, known.message)
 
-    async def _react(self, id: str, event: RoomEvent, batch: _Batch) -> None:
+    async def _react(self, id: str, event: RoomEvent, batch: _SyncWork) -> None:
         """Take a reaction to a question as its answer."""
         relation = relation_of(event.content)
         verdict = verdict_of(relation.key)
@@ -399,9 +401,9 @@ class MatrixIntake:
                 channel="matrix",
                 sent=event.at,
             )
-            batch.events.append(MatrixEvent(event.id, known.chat, Place(id), message))
+            batch.events.append(MatrixEvent(event.id, known.chat, RoomPlace(id), message))
 
-    async def _unreadable(self, id: str, event: RoomEvent, batch: _Batch) -> None:
+    async def _unreadable(self, id: str, event: RoomEvent, batch: _SyncWork) -> None:
         """Say once in a room that its messages cannot be read."""
         if not self._people.may_talk(event.sender):
             return
@@ -410,10 +412,10 @@ class MatrixIntake:
         if any(one.what == UNREADABLE and one.chat == chat for one in batch.events):
             return
         if not await self._ask(has_event(chat, UNREADABLE)):
-            batch.events.append(MatrixEvent(event.id, chat, Place(id), what=UNREADABLE))
-            batch.notices.append(SayInRoom(Place(id), matrix_texts.encrypted(self._people.language)))
+            batch.events.append(MatrixEvent(event.id, chat, RoomPlace(id), what=UNREADABLE))
+            batch.notices.append(SayInRoom(RoomPlace(id), matrix_texts.encrypted(self._people.language)))
 
-    def _stranger(self, event: RoomEvent, place: Place, batch: _Batch) -> None:
+    def _stranger(self, event: RoomEvent, place: RoomPlace, batch: _SyncWork) -> None:
         """Tell a stranger their id, at most once in an hour. What they wrote is not stored."""
         self.counts["strangers"] += 1
         now, key = trio.current_time(), (place.room, event.sender)
@@ -447,7 +449,7 @@ class MatrixIntake:
         except (MailboxFull, ActorStopped):
             logger.info("a notice was not sent: the sender has no room")
 
-    def _tell_kept(self, batch: _Batch) -> None:
+    def _tell_kept(self, batch: _SyncWork) -> None:
         """Tell each room once that the homeserver keeps its messages until they can be stored."""
         self.counts["refused"] += len(batch.events)
         for event in batch.events:

@@ -18,7 +18,7 @@ MOST_PAUSE_S: Final = 600.0
 """Pause of growing answers after a limit, in seconds; each limit within the pause doubles it."""
 
 
-class SendLimits:
+class AccountLimits:
     """What is known of an account's limits. Outlives restarts of the sender; times are on trio's clock.
 
     `part` returns the share of all chats that this process serves.

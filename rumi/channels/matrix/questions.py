@@ -15,11 +15,11 @@ from actors import ActorRef, Backoff
 from rumi.agent.events import ConfirmationAsked
 from rumi.channels.matrix.api import MatrixError
 from rumi.channels.matrix.formatting import edit_of
-from rumi.channels.matrix.wire import Wire
+from rumi.channels.matrix.wire import AccountWire
 from rumi.platform.texts import matrix as matrix_texts
 from rumi.platform.texts import questions as question_texts
 from rumi.platform.texts.questions import Verdict
-from rumi.store.journal.matrix import Place, note_sent
+from rumi.store.journal.matrix import RoomPlace, note_sent
 from rumi.store.journal.transaction import JournalMessage, clean
 from rumi.texts import Language
 
@@ -65,7 +65,7 @@ def content_of(text: str, hint: str) -> dict[str, Any]:
     }
 
 
-class Question:
+class RoomQuestion:
     """One question, from asking it until its message shows the verdict.
 
     `shown` is called with the number of its message when a person can read it. `upload` sends a file.
@@ -73,7 +73,7 @@ class Question:
 
     def __init__(
         self,
-        wire: Wire,
+        wire: AccountWire,
         journal: ActorRef[JournalMessage],
         chat: str,
         asked: ConfirmationAsked,
@@ -129,7 +129,7 @@ class Question:
         except Exception:  # a question may fail, and its turn goes on
             logger.exception("a question failed")
 
-    async def _ask(self, place: Place) -> str:
+    async def _ask(self, place: RoomPlace) -> str:
         """Send the question until it is there or has ended; return its event."""
         salt, attempt = await self._wire.salt(self._journal), 0
         content = content_of(self._asked.text, matrix_texts.how_to_answer(self._language))
@@ -162,7 +162,7 @@ class Question:
         number = await self._journal.ask(note_sent(self.chat, self._wire.account.user, event, self.id))
         self.came(number)
 
-    async def _offer(self, place: Place, event: str) -> None:
+    async def _offer(self, place: RoomPlace, event: str) -> None:
         """Add Rumi's own reactions, which people press. Without them, people type their answer."""
         salt = await self._wire.salt(self._journal)
         for key in (YES, NO):
@@ -177,7 +177,7 @@ class Question:
                 else:
                     break
 
-    async def _show_verdict(self, place: Place, event: str) -> None:
+    async def _show_verdict(self, place: RoomPlace, event: str) -> None:
         assert self._verdict is not None
         ending = question_texts.verdict(self._language, self._verdict)
         salt = await self._wire.salt(self._journal)

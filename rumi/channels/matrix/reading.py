@@ -77,7 +77,7 @@ def event_of(raw: object) -> RoomEvent | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class EventRelation:
     """What a message relates to: its thread, and the message that it answers, replaces or reacts to."""
 
     thread: str = ""
@@ -87,7 +87,7 @@ class Relation:
     key: str = ""
 
 
-def relation_of(content: Mapping[str, Any]) -> Relation:
+def relation_of(content: Mapping[str, Any]) -> EventRelation:
     """Return what a message relates to."""
     related = fields(content, "m.relates_to")
     kind, event = text(related, "rel_type"), _id(related, "event_id")
@@ -95,13 +95,13 @@ def relation_of(content: Mapping[str, Any]) -> Relation:
     match kind:
         case "m.thread":
             falls_back = related.get("is_falling_back") is True
-            return Relation(thread=event, answers="" if falls_back else answers)
+            return EventRelation(thread=event, answers="" if falls_back else answers)
         case "m.replace":
-            return Relation(replaces=event)
+            return EventRelation(replaces=event)
         case "m.annotation":
-            return Relation(reacts=event, key=(text(related, "key") or "")[:MOST_ID])
+            return EventRelation(reacts=event, key=(text(related, "key") or "")[:MOST_ID])
         case _:
-            return Relation(answers=answers)
+            return EventRelation(answers=answers)
 
 
 def _id(value: Mapping[str, Any], name: str) -> str:
@@ -110,14 +110,14 @@ def _id(value: Mapping[str, Any], name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class EventWords:
     """The text of a message, without what addresses Rumi, and whether it does."""
 
     text: str
     addressed: bool = False
 
 
-def words_of(content: Mapping[str, Any], user: str, name: str, *, answers: bool) -> Words:
+def words_of(content: Mapping[str, Any], user: str, name: str, *, answers: bool) -> EventWords:
     """Return a message's own words.
 
     `user` is the account's id, `name` its name in the room. A message that `answers` another one may quote it
@@ -143,7 +143,7 @@ def words_of(content: Mapping[str, Any], user: str, name: str, *, answers: bool)
     commands = (
         body.startswith("/") and (re.match(r"/([A-Za-z0-9_-]*)", body) or [""])[1].lower() in COMMAND_NAMES
     )
-    return Words(body, mentioned or named or commands)
+    return EventWords(body, mentioned or named or commands)
 
 
 def _without_quote(body: str) -> str:
@@ -168,23 +168,23 @@ def _without_name(body: str, user: str, name: str) -> tuple[str, bool]:
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class EventFile:
     """The file of a message. It has no attachment if it is `encrypted`, or its address cannot be used."""
 
     attachment: Attachment | None = None
     encrypted: bool = False
 
 
-def file_of(event: RoomEvent) -> File | None:
+def file_of(event: RoomEvent) -> EventFile | None:
     """Return the file of a message; None if it has none."""
     content, kind = event.content, text(event.content, "msgtype") or ""
     if kind not in _FILES:
         return None
     if fields(content, "file"):
-        return File(encrypted=True)
+        return EventFile(encrypted=True)
     found = _MXC.fullmatch(text(content, "url") or "")
     if found is None:
-        return File()
+        return EventFile()
     info = fields(content, "info")
     size = info.get("size")
     media_type = text(info, "mimetype") or ""
@@ -192,7 +192,7 @@ def file_of(event: RoomEvent) -> File | None:
         isinstance(content.get(name), dict) for name in ("org.matrix.msc3245.voice", "m.voice")
     )
     name = text(content, "filename") or text(content, "body") or f"{kind[2:]}{_FILES[kind]}"
-    return File(
+    return EventFile(
         Attachment(
             "voice" if voice else "file",
             found[0],

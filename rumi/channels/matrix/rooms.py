@@ -19,7 +19,7 @@ MOST_MEMBERS: Final = 20_000
 
 
 @dataclass(slots=True)
-class Room:
+class MatrixRoom:
     """A room. `members` are the joined users with their names; None if that is not known."""
 
     id: str
@@ -43,7 +43,7 @@ class Rooms:
 
     def __init__(self, api: MatrixApi) -> None:
         self._api = api
-        self._rooms: OrderedDict[str, Room] = OrderedDict()
+        self._rooms: OrderedDict[str, MatrixRoom] = OrderedDict()
 
     def apply(self, id: str, event: RoomEvent) -> None:
         """Take a state event of a room."""
@@ -62,7 +62,7 @@ class Rooms:
         """Forget a room: it has to be asked for again."""
         self._rooms.pop(id, None)
 
-    async def know(self, id: str) -> Room:
+    async def know(self, id: str) -> MatrixRoom:
         """Return a room, and ask the server for its members if they are not known.
 
         Raises:
@@ -70,7 +70,7 @@ class Rooms:
         """
         room = self._rooms.get(id)
         if room is None:
-            room = self._rooms[id] = Room(id)
+            room = self._rooms[id] = MatrixRoom(id)
             if len(self._rooms) > MOST:
                 self._rooms.popitem(last=False)
         self._rooms.move_to_end(id)

@@ -16,9 +16,9 @@ from rumi.agent.events import ConfirmationAsked, ConfirmationEnded, TurnFinished
 from rumi.channels.matrix.api import MatrixError
 from rumi.channels.matrix.delivery import MatrixDelivery
 from rumi.channels.matrix.formatting import plain
-from rumi.channels.matrix.growing import Growing, GrowingTimes
-from rumi.channels.matrix.questions import Question
-from rumi.channels.matrix.wire import Wire
+from rumi.channels.matrix.growing import GrowingReply, GrowingTimes
+from rumi.channels.matrix.questions import RoomQuestion
+from rumi.channels.matrix.wire import AccountWire
 from rumi.channels.reply_sender import ReplySender, ReplySenderMessage
 from rumi.channels.sending import DeliverFile, LookFor
 from rumi.chats.events import ChatEvent, Queued, Replied, TurnStarted, TurnState
@@ -26,7 +26,7 @@ from rumi.chats.hub import Hub
 from rumi.errors import RumiError
 from rumi.models.speech import format_of
 from rumi.platform.file_kinds import HEAD_BYTES, picture_type
-from rumi.store.journal.matrix import Place
+from rumi.store.journal.matrix import RoomPlace
 from rumi.store.journal.records import StoredReply
 from rumi.store.journal.store import NotOwner
 from rumi.store.journal.transaction import JournalMessage
@@ -50,7 +50,7 @@ SAY_S: Final = 5.0
 class SayInRoom:
     """Send a notice into a room. The sender makes one attempt; if it fails, the notice is lost."""
 
-    place: Place
+    place: RoomPlace
     text: str
 
 
@@ -64,7 +64,7 @@ class MatrixSender(ReplySender[SenderMessage]):
 
     def __init__(
         self,
-        wire: Wire,
+        wire: AccountWire,
         journal: ActorRef[JournalMessage],
         hub: Hub,
         ended: Callable[[str], Awaitable[None]],
@@ -87,9 +87,9 @@ class MatrixSender(ReplySender[SenderMessage]):
         self._wire = wire
         self._times = times or GrowingTimes()
         self._delivery = MatrixDelivery(wire, journal, self.unreachable, now)
-        self._growing: dict[str, Growing] = {}  # by chat: the running turn's
-        self._over: dict[tuple[str, int], Growing] = {}  # ended ones whose reply is not sent yet
-        self._questions: dict[str, Question] = {}
+        self._growing: dict[str, GrowingReply] = {}  # by chat: the running turn's
+        self._over: dict[tuple[str, int], GrowingReply] = {}  # ended ones whose reply is not sent yet
+        self._questions: dict[str, RoomQuestion] = {}
         wire.asked.came = self._came
 
     async def receive(self, message: SenderMessage) -> None:
@@ -150,7 +150,7 @@ class MatrixSender(ReplySender[SenderMessage]):
                         pass
 
     def _begin(self, event: ChatEvent) -> None:
-        growing = Growing(
+        growing = GrowingReply(
             self._wire,
             self._journal,
             event.chat,
@@ -176,8 +176,8 @@ class MatrixSender(ReplySender[SenderMessage]):
         except (ActorError, NotOwner):
             logger.info("%s could not be given up", chat)
 
-    def _ask(self, chat: str, asked: ConfirmationAsked, growing: Growing) -> None:
-        question = Question(
+    def _ask(self, chat: str, asked: ConfirmationAsked, growing: GrowingReply) -> None:
+        question = RoomQuestion(
             self._wire,
             self._journal,
             chat,
@@ -217,7 +217,7 @@ class MatrixSender(ReplySender[SenderMessage]):
         except (ActorError, NotOwner):
             logger.info("words were not said: the journal did not answer")
 
-    async def _say(self, place: Place, text: str, related: dict[str, Any] | None = None) -> None:
+    async def _say(self, place: RoomPlace, text: str, related: dict[str, Any] | None = None) -> None:
         content = {**plain(text), "msgtype": "m.notice", **(related or {})}
         try:
             with trio.move_on_after(SAY_S):

@@ -17,7 +17,7 @@ from rumi.channels.matrix.api import MatrixError
 from rumi.channels.matrix.intake import MatrixIntake, MatrixPeople
 from rumi.channels.matrix.reading import event_of, fields, inviter_of, items, text
 from rumi.channels.matrix.rooms import Rooms
-from rumi.channels.matrix.wire import Wire
+from rumi.channels.matrix.wire import AccountWire
 from rumi.errors import ConfigError, NotTaken, RumiError
 from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.matrix import SyncBatch, accept_sync, chats_in_room, matrix_position
@@ -66,7 +66,7 @@ _INVITES: Final[dict[str, Any]] = {
 }
 
 
-class TokenRefused(ConfigError):
+class MatrixTokenRefused(ConfigError):
     """The homeserver does not know the token."""
 
     def __init__(self, name: str) -> None:
@@ -100,7 +100,7 @@ class MatrixSyncer(Actor[StopSyncing]):
 
     def __init__(
         self,
-        wire: Wire,
+        wire: AccountWire,
         rooms: Rooms,
         people: MatrixPeople,
         intake: MatrixIntake,
@@ -132,10 +132,10 @@ class MatrixSyncer(Actor[StopSyncing]):
         """Begin to sync, unless receiving has ended.
 
         Raises:
-            TokenRefused: The homeserver does not know the token.
+            MatrixTokenRefused: The homeserver does not know the token.
         """
         if self._memory.refused:
-            raise TokenRefused(self._wire.account.name)
+            raise MatrixTokenRefused(self._wire.account.name)
         if self._memory.ended:
             self._done.set()
         else:
@@ -186,7 +186,7 @@ class MatrixSyncer(Actor[StopSyncing]):
                 refusals = refusals + 1 if error.kind == "token" else 0
                 if refusals > REFUSALS:
                     self._memory.refused = True
-                    raise TokenRefused(self._wire.account.name) from None
+                    raise MatrixTokenRefused(self._wire.account.name) from None
                 await self._fail(error.message, max(error.wait_s, self._delay_s(attempt)))
             except (RumiError, ActorError) as error:
                 self._since = None  # nobody knows if the batch was stored

@@ -5,15 +5,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from actors import ActorRef
-from rumi.channels.matrix.address import Account
+from rumi.channels.matrix.address import MatrixAccount
 from rumi.channels.matrix.api import MatrixApi, MatrixError
-from rumi.channels.matrix.limits import SendLimits
-from rumi.store.journal.matrix import AccountPosition, Place, event_numbered, matrix_position, place_of
+from rumi.channels.matrix.limits import AccountLimits
+from rumi.store.journal.matrix import AccountPosition, RoomPlace, event_numbered, matrix_position, place_of
 from rumi.store.journal.transaction import JournalMessage
 
 
 @dataclass(slots=True)
-class Figures:
+class SentFigures:
     """Counters of an account since the process began."""
 
     sent: int = 0
@@ -23,7 +23,7 @@ class Figures:
 
 
 @dataclass(slots=True)
-class Asked:
+class QuestionEvents:
     """Questions by the events that ask them, of this process; and who waits for the event to come back."""
 
     questions: dict[str, str] = field(default_factory=dict)
@@ -32,14 +32,14 @@ class Asked:
 
 
 @dataclass(slots=True)
-class Wire:
+class AccountWire:
     """An account's connection. It outlives restarts of the sender and of the receiver."""
 
-    account: Account
+    account: MatrixAccount
     api: MatrixApi
-    limits: SendLimits = field(default_factory=SendLimits)
-    figures: Figures = field(default_factory=Figures)
-    asked: Asked = field(default_factory=Asked)
+    limits: AccountLimits = field(default_factory=AccountLimits)
+    figures: SentFigures = field(default_factory=SentFigures)
+    asked: QuestionEvents = field(default_factory=QuestionEvents)
     position: AccountPosition | None = None
 
     async def salt(self, journal: ActorRef[JournalMessage]) -> str:
@@ -48,19 +48,19 @@ class Wire:
             self.position = await journal.ask(matrix_position(self.account.user))
         return self.position.salt
 
-    async def place(self, journal: ActorRef[JournalMessage], chat: str) -> Place | None:
+    async def place(self, journal: ActorRef[JournalMessage], chat: str) -> RoomPlace | None:
         """Return where a chat is; None if nobody knows."""
         return await journal.ask(place_of(chat))
 
     async def send(
-        self, place: Place, content: Mapping[str, Any], txn: str, kind: str = "m.room.message"
+        self, place: RoomPlace, content: Mapping[str, Any], txn: str, kind: str = "m.room.message"
     ) -> str:
         """Send an event in its turn, and return its id. A limit is recorded before it is raised."""
         async with self.limits.turn():
             return await self.send_now(place, content, txn, kind)
 
     async def send_now(
-        self, place: Place, content: Mapping[str, Any], txn: str, kind: str = "m.room.message"
+        self, place: RoomPlace, content: Mapping[str, Any], txn: str, kind: str = "m.room.message"
     ) -> str:
         """Send an event at once, and return its id."""
         try:
@@ -76,7 +76,7 @@ class Wire:
         return event
 
     async def related(
-        self, journal: ActorRef[JournalMessage], place: Place, origin: int | None
+        self, journal: ActorRef[JournalMessage], place: RoomPlace, origin: int | None
     ) -> dict[str, Any]:
         """Return what places a message: in its thread, and below the message that it answers."""
         answered = await journal.ask(event_numbered(origin)) if origin else ""

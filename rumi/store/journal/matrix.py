@@ -34,7 +34,7 @@ class AccountPosition:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RoomPlace:
     """Where a chat is: a room, and the event that its thread begins with, empty outside of threads."""
 
     room: str
@@ -50,7 +50,7 @@ class MatrixEvent:
 
     id: str
     chat: str
-    place: Place
+    place: RoomPlace
     message: Incoming | None = None
     corrects: str = ""
     what: str = ""
@@ -142,7 +142,7 @@ def _accept_event(transaction: Transaction, account: str, event: MatrixEvent) ->
     return StoredEvent(number, stored)
 
 
-def note_place(transaction: Transaction, chat: str, place: Place) -> None:
+def note_place(transaction: Transaction, chat: str, place: RoomPlace) -> None:
     """Record where a chat is."""
     transaction.db.execute(
         "INSERT INTO matrix_rooms (chat, room, thread) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
@@ -151,10 +151,10 @@ def note_place(transaction: Transaction, chat: str, place: Place) -> None:
 
 
 @step(reads=True)
-def place_of(transaction: Transaction, chat: str) -> Place | None:
+def place_of(transaction: Transaction, chat: str) -> RoomPlace | None:
     """Return where a chat is; None if no event of it was stored."""
     row = transaction.db.execute("SELECT room, thread FROM matrix_rooms WHERE chat = ?", (chat,)).fetchone()
-    return None if row is None else Place(*row)
+    return None if row is None else RoomPlace(*row)
 
 
 @step(reads=True)

@@ -10,13 +10,13 @@ import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rumi.channels.matrix.address import Account
+from rumi.channels.matrix.address import MatrixAccount
 from rumi.channels.matrix.api import MatrixApi, MatrixError
 from rumi.channels.matrix.formatting import MOST_BYTES, content_of, edit_of, html_in, parts_of
 from rumi.channels.matrix.intake import MatrixIntake, MatrixPeople
 from rumi.channels.matrix.reading import event_of, file_of, relation_of, said_in, words_of
 from rumi.channels.matrix.rooms import Rooms
-from rumi.channels.matrix.wire import Wire
+from rumi.channels.matrix.wire import AccountWire
 from rumi.platform.config.schema import MatrixSection
 from rumi.store.journal.matrix import StoredEvent, SyncBatch
 
@@ -69,7 +69,11 @@ async def taken(
     *events: object, users: tuple[str, ...] = (RUMI, ANA)
 ) -> tuple[list[Any], MatrixIntake, Notices]:
     """The messages that these events of a room become."""
-    wire, stores, notices = Wire(Account("home", RUMI), api(members(*users))), Stores(), Notices()
+    wire, stores, notices = (
+        AccountWire(MatrixAccount("home", RUMI), api(members(*users))),
+        Stores(),
+        Notices(),
+    )
     people = MatrixPeople({ANA: "member"}, SECTION)
 
     async def ask(request: Any) -> Any:

@@ -10,7 +10,7 @@ import pytest
 from rumi.channels.matrix import delivery, growing, intake
 from rumi.channels.matrix.api import MatrixApi
 from rumi.channels.matrix.delivery import MatrixDelivery
-from rumi.channels.matrix.growing import Growing
+from rumi.channels.matrix.growing import GrowingReply
 from rumi.channels.matrix.syncer import MatrixSyncer
 from rumi.store.journal import matrix
 from rumi.store.journal.matrix import SyncBatch, accept_sync
@@ -82,10 +82,10 @@ def forgets_the_growing_answer_of_a_killed_process(patch: pytest.MonkeyPatch) ->
 
 
 def lets_late_edits_follow_the_reply(patch: pytest.MonkeyPatch) -> None:
-    async def nothing(self: Growing, place: Any) -> None:
+    async def nothing(self: GrowingReply, place: Any) -> None:
         self._unsure = None
 
-    patch.setattr(Growing, "settle", nothing)
+    patch.setattr(GrowingReply, "settle", nothing)
 
 
 def reads_no_gaps(patch: pytest.MonkeyPatch) -> None:
