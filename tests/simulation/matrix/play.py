@@ -8,7 +8,7 @@ from random import Random
 from unittest.mock import patch
 
 from actors.testing import run
-from rumi.channels.matrix import growing, sender
+from rumi.channels.matrix import delivery, growing, sender
 from rumi.store.journal import actor as journal
 from rumi.store.journal import matrix
 from tests.simulation.matrix.history import MatrixHistory
@@ -35,6 +35,7 @@ def play_matrix(world: World) -> World:
             patch.object(matrix, "token_hex", token_hex),
             patch.object(growing, "token_hex", token_hex),
             patch.object(sender, "token_hex", token_hex),
+            patch.object(delivery, "LONG", 10**9),  # a thread has no place under a virtual clock
         ):
 
             async def whole() -> None:
