@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: chat extra test histories more check static format lint types scripts imports docs docs-check texts pictures bench bench-actors bench-questions bench-stop \
         bench-turn bench-pieces bench-idle bench-start bench-skills bench-status bench-command bench-folder bench-reading \
-        bench-stop-telegram bench-stop-research bench-stop-cluster bench-tasks bench-schedules bench-cost bench-crowd bench-page bench-agent bench-recall bench-million bench-cluster chaos chaos-cluster soak lock lock-check clean release site simulate seeds
+        bench-stop-telegram bench-stop-research bench-stop-cluster bench-tasks bench-schedules bench-cost bench-crowd bench-page bench-agent bench-recall bench-million bench-cluster chaos chaos-cluster soak lock lock-check clean release site simulate seeds synapse
 
 # With files of its own: a newcomer's first notes do not belong into the clone.
 chat: $(INSTALLED)
@@ -239,6 +239,16 @@ lock:
 	printf '%s\n' matplotlib pillow reportlab python-pptx python-docx openpyxl | uv pip compile - --universal \
 	    --generate-hashes --python-version 3.11 --no-emit-index-url --no-emit-find-links --strip-extras \
 	    --no-annotate --no-header --quiet -o runner/office.lock
+	echo matrix-synapse | uv pip compile - --generate-hashes --python-version 3.11 --no-emit-index-url \
+	    --no-emit-find-links --strip-extras --no-annotate --no-header --quiet -o tests/synapse.lock
+
+# A homeserver for the tests of Matrix, in an environment of its own: its packages must not limit Rumi's.
+synapse: $(VENV)/synapse/.ready
+
+$(VENV)/synapse/.ready: tests/synapse.lock $(READY)
+	$(PYTHON) -m venv --clear $(VENV)/synapse
+	$(VENV)/synapse/bin/python -m pip install --disable-pip-version-check --no-input --quiet --no-deps --require-hashes -r tests/synapse.lock
+	@touch $@
 
 # Whether each locked package has a file for each Python and processor.
 lock-check:

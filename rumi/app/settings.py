@@ -18,7 +18,7 @@ from rumi.models.settings import missing_key, model_settings_of
 from rumi.platform.chat_ids import ChatIds
 from rumi.platform.config.cascade import Loaded
 from rumi.platform.config.files import read_text
-from rumi.platform.config.people import listed
+from rumi.platform.config.people import everybody, numbers_of
 from rumi.platform.config.schema import LogSection, McpSection, RoleSection, filled
 from rumi.platform.config.secrets import plain
 from rumi.platform.home import Home
@@ -83,11 +83,11 @@ def people_of(loaded: Loaded, ids: ChatIds) -> People:
     """Return the people who may talk to Rumi through a channel, and the rights of their roles."""
     settings, roles = loaded.settings, roles_of(loaded)
     persons: dict[int, Principal] = {}
-    for id, (name, role) in listed(settings).items():
-        mine = settings.people[name].telegram if name else (id,)
+    for id, (name, role) in everybody(settings).items():
+        mine = numbers_of(settings.people[name]) if name else (id,)
         persons[id] = Principal(name or f"#{id}", roles[role], mine)
     named = {
-        name: Principal(name, roles[person.role], person.telegram)
+        name: Principal(name, roles[person.role], numbers_of(person))
         for name, person in settings.people.items()
         if person.mail
     }

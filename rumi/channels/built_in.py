@@ -80,6 +80,20 @@ def _mail(serving: Serving) -> "Iterator[Sequence[Channel]]":
     yield (MailChannel(),)
 
 
+def _matrix_wanted(serving: Serving) -> bool:
+    return serving.flags.others and bool(serving.loaded.settings.matrix)
+
+
+@contextmanager
+def _matrix(serving: Serving) -> "Iterator[Sequence[Channel]]":
+    from rumi.platform.extras import require_extra
+
+    require_extra("matrix")
+    from rumi.channels.matrix.channel import MatrixChannel
+
+    yield tuple(MatrixChannel(name) for name in serving.loaded.settings.matrix)
+
+
 def _listener_wanted(serving: Serving) -> bool:
     return serving.flags.others
 
@@ -107,6 +121,7 @@ BUILT_IN: Final[Mapping[str, ChannelPlugin]] = {
     "page": ChannelPlugin(api=API, open=_page, wanted=_page_wanted, writers="owner"),
     "telegram": ChannelPlugin(api=API, open=_telegram, wanted=_telegram_wanted),
     "mail": ChannelPlugin(api=API, open=_mail, wanted=_mail_wanted),
+    "matrix": ChannelPlugin(api=API, open=_matrix, wanted=_matrix_wanted),
 }
 """Rumi's own channels by name, in the order in which they are opened."""
 

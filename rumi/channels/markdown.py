@@ -1,13 +1,15 @@
 """The Markdown that all channels read: CommonMark with tables, strike-through, task lists and formulas."""
 
+from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rumi.channels.formulas import GROWING, read_formulas
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.rules_core import StateCore
+    from markdown_it.token import Token
 
 _TASKS: Final = {"[ ] ": "☐ ", "[x] ": "☑ ", "[X] ": "☑ "}
 
@@ -29,6 +31,28 @@ def configured(parser: "MarkdownIt") -> "MarkdownIt":
     """Enable what all channels read beyond CommonMark: tables, strike-through and task lists."""
     parser.enable(["table", "strikethrough"]).core.ruler.before("inline", "tasks", _mark_tasks)
     return parser
+
+
+def html_of(text: str) -> str:
+    """Return Markdown as HTML that loads nothing: pictures are links. HTML in the text stays visible."""
+    rendered: str = _renderer().render(text)
+    return rendered
+
+
+@cache
+def _renderer() -> "MarkdownIt":
+    from markdown_it import MarkdownIt
+    from markdown_it.common.utils import escapeHtml
+
+    renderer = configured(MarkdownIt("commonmark", {"html": False, "breaks": True}))
+
+    def image(tokens: "Sequence[Token]", index: int, options: Any, env: Any) -> str:
+        where = escapeHtml(str(tokens[index].attrGet("src") or ""))
+        words = escapeHtml(tokens[index].content)
+        return f'<a href="{where}">{words or where}</a>'
+
+    renderer.renderer.rules["image"] = image  # type: ignore[attr-defined]
+    return renderer
 
 
 def finished_lines(text: str) -> int:

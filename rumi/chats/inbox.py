@@ -23,6 +23,7 @@ from rumi.platform.texts import storage as storage_texts
 from rumi.store.journal.deliveries import Taken, accept_event
 from rumi.store.journal.inbox import accept_messages, join_albums, knows_chat, message_of_update
 from rumi.store.journal.mails import ReceivedMail, accept_mail
+from rumi.store.journal.matrix import StoredEvent, SyncBatch, accept_sync
 from rumi.store.journal.outbox import undelivered_replies
 from rumi.store.journal.records import Attachment, Incoming, NotStored, Update
 from rumi.store.steps import Run
@@ -153,6 +154,39 @@ class Inbox:
         stops = (message.chat,) if is_stop(message) else ()
         return await self._take(accept_mail(replace(mail, message=message), most_per_hour), stops)
 
+    async def accept_sync(self, batch: SyncBatch) -> tuple[StoredEvent, ...] | None:
+        """Store the events of a Matrix account in one transaction, and wake the chats of its new messages.
+
+        Return what became of each event; None if another process was faster, so nothing was stored.
+        On cancellation either the whole batch is stored or nothing.
+
+        Raises:
+            NotTaken: nothing can be stored now. A `/stop` in the batch still stops its chat's turn.
+            RumiError: nothing was stored.
+        """
+        await trio.lowlevel.checkpoint_if_cancelled()
+        messages = await self._prepared(
+            [event.message for event in batch.events if event.message is not None]
+        )
+        prepared = iter(messages)
+        events = tuple(
+            event if event.message is None else replace(event, message=next(prepared))
+            for event in batch.events
+        )
+        stops = tuple(message.chat for message in messages if is_stop(message))
+        stored: tuple[StoredEvent, ...] | None = None
+
+        async def store() -> Sequence[Incoming | None] | NotStored:
+            nonlocal stored
+            found = await self._services.journal.ask(accept_sync(replace(batch, events=events)))
+            if isinstance(found, NotStored):
+                return found
+            stored = found
+            return [event.message for event in found or ()]
+
+        await self._write(store, stops, self._services.context.language)
+        return stored
+
     def _bounded(self, message: Incoming) -> tuple[Attachment, ...]:
         return bounded(message.attachments, self._services.context.settings.session.handed_chars)
 
@@ -199,6 +233,16 @@ class Inbox:
         `STOP_S` even if the write has not returned: neither a slow disk nor a lock may delay a `/stop`.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
+        batch = await self._prepared(messages)
+        stops = tuple(message.chat for message in batch if is_stop(message))
+
+        async def store() -> Sequence[Incoming | None] | NotStored:
+            return await self._services.journal.ask(accept_messages(batch))
+
+        return await self._write(store, stops, language)
+
+    async def _prepared(self, messages: Sequence[Incoming]) -> tuple[Incoming, ...]:
+        """Return messages as they are stored, and propose the time zones that they tell."""
         most = self._services.context.settings.session.handed_chars
         batch = tuple(
             replace(message, attachments=bounded(message.attachments, most))
@@ -210,12 +254,7 @@ class Inbox:
             for message in batch:
                 if message.zone or message.place is not None:
                     await self._services.propose_zone(message)
-        stops = tuple(message.chat for message in batch if is_stop(message))
-
-        async def store() -> Sequence[Incoming | None] | NotStored:
-            return await self._services.journal.ask(accept_messages(batch))
-
-        return await self._write(store, stops, language)
+        return batch
 
     def _without_secret(self, message: Incoming) -> Incoming:
         """Return a message that is nothing but a secret without it, with a reply that says so.

@@ -39,7 +39,8 @@ from rumi.texts import gettext
 def command(
     telegram: bool | None, web: str | None, webhook: str | None, listen: str | None, debug: bool
 ) -> None:
-    """Serve all that is configured until SIGINT or SIGTERM: terminals, Telegram, mail and the page.
+    """Serve all that is configured until SIGINT or SIGTERM: terminals, Telegram, mail, Matrix and the
+    page.
 
     The page is served at --web or at [serve] web; the program prints the link that logs a browser in.
     `rumi web link` prints another one, and `rumi web sessions` lists the browsers that are logged in.

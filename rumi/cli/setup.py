@@ -96,6 +96,11 @@ class _Wizard:
 
                 if self._has_extra("mail"):
                     ask_channel(self)
+        if self.ask_yes(Text("Matrix: may people write to Rumi in rooms there? (y/n)")):
+            from rumi.cli.setup_matrix import ask_matrix
+
+            if self._has_extra("matrix"):
+                ask_matrix(self)
 
     def _has_extra(self, name: "ExtraName") -> bool:
         """Return True if an extra is installed; otherwise print the command that installs it."""

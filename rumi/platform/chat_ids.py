@@ -203,6 +203,14 @@ def chat_of_folder(folder: str, ids: ChatIds) -> str:
     return f"{name}-{hashlib.sha256(os.fsencode(folder)).hexdigest()[:8]}"
 
 
+def matrix_number(user: str) -> int:
+    """Return the number of a Matrix user, such as `@ana:example.org`: a digest, above all Telegram ids.
+
+    Records of messages have numbers of users, as Telegram has them.
+    """
+    return 2**52 | int.from_bytes(hashlib.sha256(user.encode("utf-8", "replace")).digest()[:8]) >> 12
+
+
 def unknown_chat(chat: str) -> UsageError:
     """Return the error for a chat that does not exist."""
     return UsageError("Unknown chat {chat}.", "Check its name: rumi chats list shows the chats.", chat=chat)
@@ -216,6 +224,11 @@ VIA = ChannelPrefix("via-", "a plugin")
 """The beginning of the chat ids of all channels of plugins: `via-irc-…`. Ids of a channel that does not run
 begin with it too, so its chats keep their owners; whether they are groups is then not known."""
 
-BUILT_IN = ChatIds((TELEGRAM, MAIL, VIA))
+MATRIX = ChannelPrefix("mx-", "Matrix", numbers=True, groups="r", bots=True)
+"""Each account at a homeserver has a name, which is part of its chats: `mx-home-4611686018427387_k3` is a
+direct room of the user with this number, `mx-home-rk4` a room of several people, `mx-home-rk4_x7` a thread.
+"""
+
+BUILT_IN = ChatIds((TELEGRAM, MAIL, MATRIX, VIA))
 """The chat id prefixes of Rumi's built-in channels. They apply even if no such channel runs: chats of these
 channels keep their owners, and no client can choose their ids."""

@@ -17,7 +17,7 @@ from rumi.errors import RumiError
 from rumi.texts import Text
 
 ExtraName: TypeAlias = Literal[
-    "calendar", "cluster", "encodings", "location", "mail", "mcp", "office", "page", "pictures"
+    "calendar", "cluster", "encodings", "location", "mail", "matrix", "mcp", "office", "page", "pictures"
 ]
 
 
@@ -38,6 +38,7 @@ EXTRAS: Final[Mapping[ExtraName, Extra]] = {
     "encodings": Extra(Text("Rare encodings and compressions"), ("brotli", "chardet", *_ZSTD)),
     "location": Extra(Text("Time zones of places"), ("tzfpy",)),
     "mail": Extra(Text("Mails as messages of people"), ("dkim", "dns")),
+    "matrix": Extra(Text("Chats on Matrix"), ("nio",)),
     "mcp": Extra(Text("Servers and clients of MCP"), ("mcp",)),
     "office": Extra(Text("Older office files (.xls, .xlsb, .msg)"), ("olefile", "python_calamine", "xlrd")),
     "page": Extra(

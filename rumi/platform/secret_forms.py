@@ -149,6 +149,7 @@ _KEYS: Final = (
     _key("AKIA", "ASIA", "ABIA", "ACCA", rest=r"[0-9A-Z]{16}(?![A-Za-z0-9])"),
     _key("ghp_", "gho_", "ghu_", "ghs_", "ghr_", rest=f"{_WORD}{{16,}}"),
     _key("github_pat_", rest="[A-Za-z0-9_]{16,}"),
+    _key("syt_", rest="[A-Za-z0-9_]{24,}"),  # of Synapse
     _key("glpat-", "gldt-", "glrt-", "glcbt-", "glptt-", "glft-", "glsoat-", rest="[A-Za-z0-9_.-]{16,}"),
     _key("xox", rest=r"(?:e\.xox)?[abcdeprs]-[\w%.-]{8,}"),
     _key("xapp-", rest=r"[\w%.-]{8,}"),

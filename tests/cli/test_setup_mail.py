@@ -33,7 +33,7 @@ async def test_a_mailbox_is_asked_for_tried_stored_and_checked(
 ) -> None:
     imap, smtp = f"127.0.0.1:{mail_servers.imap}", f"127.0.0.1:{mail_servers.smtp}"
     first = ("no address", "ana@example.test", "127.0.0.1", smtp, "ana", "x")
-    answers = ("", "5", "", "n", "n", "y", *first, imap, "", "", "wrong", "", "", "", PASSWORD, "")
+    answers = ("", "5", "", "n", "n", "y", *first, imap, "", "", "wrong", "", "", "", PASSWORD, "", "")
     said = rumi.run("setup", text="".join(f"{line}\n" for line in answers)).stdout
     assert "This is an address, such as" in said
     assert "A server is a host and a port" in said

@@ -3,7 +3,7 @@
 import pytest
 
 from rumi.errors import UsageError
-from rumi.platform.chat_ids import BUILT_IN, MAIL, TELEGRAM, VIA, ChannelPrefix, ChatIds
+from rumi.platform.chat_ids import BUILT_IN, MAIL, MATRIX, TELEGRAM, VIA, ChannelPrefix, ChatIds
 
 LINES = ChannelPrefix("ln", "the line server")
 
@@ -15,7 +15,7 @@ def test_no_chat_belongs_to_two_channels(others: tuple[str, ...]) -> None:
 
 
 def test_channels_that_run_are_added_once() -> None:
-    assert BUILT_IN.including([TELEGRAM, None, LINES]).prefixes == (TELEGRAM, MAIL, VIA, LINES)
+    assert BUILT_IN.including([TELEGRAM, None, LINES]).prefixes == (TELEGRAM, MAIL, MATRIX, VIA, LINES)
 
 
 def test_an_owner_is_named_by_itself_by_a_chat_or_by_a_number() -> None:

@@ -42,6 +42,7 @@ FORMS = {
     "sendgrid": "SG.ngeVfQFYQlKU0ufo8x5d1A.TwL2iGABf9DHoTf09kqeF8tAmbihYzrnopKc1s5cr",
     "npm": "npm_abcdefghijklmnopqrstuvwxyz0123456789",
     "hugging face": "hf_abcdefghijklmnopqrstuvwxyzABCDEFGH",
+    "synapse": "syt_cnVtaQ_RcdefGHIjklMNOpqrst_1aB2cD",
     "pypi": "pypi-AgEIcHlwaS5vcmcCJDU3YjQ",
     "google": "AIzaSyA-abcdefghijklmnopqrstuvwxyz01234",
     "stripe": "sk_live_4eC39HqLyjWDarjtT1zdp7dc",

@@ -15,6 +15,7 @@ from collections import Counter
 
 from tests.simulation.cluster.play import play_cluster, world_of
 from tests.simulation.mail.play import play_mail
+from tests.simulation.matrix.play import play_matrix
 from tests.simulation.play import play
 from tests.simulation.world import World
 
@@ -27,8 +28,8 @@ MOST_WRONG = 20
 def main(first: int, count: int, until: float, kind: str) -> None:
     """Play so many histories, or as many as begin before `until` (seconds since 1970).
 
-    The `kind` is "one" for histories of one process, "cluster" for those of several workers, or "mail" for
-    those of people who write by mail.
+    The `kind` is "one" for histories of one process, "cluster" for those of several workers, "mail" or
+    "matrix" for those of people who write by mail or on Matrix.
     """
     trace = os.environ.get("SIMULATION_TRACE", "") not in ("", "0")
     wrong: dict[int, list[str]] = {}
@@ -42,7 +43,7 @@ def main(first: int, count: int, until: float, kind: str) -> None:
         faulthandler.dump_traceback_later(LONGEST_S, exit=True)
         world = world_of(seed, trace=trace) if kind == "cluster" else World(seed, trace=trace)
         try:
-            {"one": play, "cluster": play_cluster, "mail": play_mail}[kind](world)
+            {"one": play, "cluster": play_cluster, "mail": play_mail, "matrix": play_matrix}[kind](world)
         except BaseException as error:
             world.complain("".join(traceback.format_exception(error))[-2000:])
             if isinstance(error, KeyboardInterrupt):

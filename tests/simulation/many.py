@@ -1,5 +1,5 @@
 """Many histories at once: `python -m tests.simulation.many` plays new ones for SIMULATE_S seconds, a third of
-the time those of several workers, and a tenth those by mail.
+the time those of several workers, a tenth those by mail, and a tenth those on Matrix.
 
 SIMULATE_PROCESSES says how many processes play them: as many as there are processors where it says nothing.
 """
@@ -22,13 +22,14 @@ ROOT = Path(__file__).resolve().parents[2]
 PROCESSES = int(os.environ.get("SIMULATE_PROCESSES", "0")) or len(os.sched_getaffinity(0))
 
 
-Kind: TypeAlias = Literal["one", "cluster", "mail"]
-"""Histories of one process, of several workers, or of people who write by mail."""
+Kind: TypeAlias = Literal["one", "cluster", "mail", "matrix"]
+"""Histories of one process, of several workers, or of people who write by mail or on Matrix."""
 
 TESTS: Final[Mapping[Kind, str]] = {
     "one": "tests/simulation/test_histories.py",
     "cluster": "tests/simulation/cluster/test_cluster_histories.py",
     "mail": "tests/simulation/mail/test_mail_histories.py",
+    "matrix": "tests/simulation/matrix/test_matrix_histories.py",
 }
 
 CLUSTERS: Final = 1 / 3
@@ -36,6 +37,9 @@ CLUSTERS: Final = 1 / 3
 
 MAILS: Final = 1 / 10
 """The part of the time that histories by mail get."""
+
+MATRIX: Final = 1 / 10
+"""The part of the time that histories on Matrix get."""
 
 
 @dataclass
@@ -114,7 +118,8 @@ def main() -> None:
     first = int(os.environ.get("SIMULATION_FROM", "0")) or int(time.time()) * 1000
     print(f"the first seed is {first}", flush=True)
     failed = False
-    for kind, part in (("one", 1 - CLUSTERS - MAILS), ("cluster", CLUSTERS), ("mail", MAILS)):
+    parts: dict[Kind, float] = {"cluster": CLUSTERS, "mail": MAILS, "matrix": MATRIX}
+    for kind, part in {"one": 1 - sum(parts.values()), **parts}.items():
         found = play_many(first, 10_000_000, seconds * part, kind)
         print(f"{found.played} histories of kind {kind}: {found.coverage()}")
         print(found.report())

@@ -25,7 +25,7 @@ SEARCH_S: Final = float(os.environ.get("SEARCH_S", 0))
 """How long to search for a seed that shows a fault, in seconds of the processor, so that a search on a busy
 machine plays as many histories. 0: the known seed must show it."""
 
-Kind: TypeAlias = Literal["one", "cluster", "mail"]
+Kind: TypeAlias = Literal["one", "cluster", "mail", "matrix"]
 
 
 def check_seed(

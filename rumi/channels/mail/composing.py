@@ -1,18 +1,12 @@
 """Writes the mails of the channel: replies and files, in the thread of the mail that they answer."""
 
 from collections.abc import Sequence
-from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
-from markdown_it.common.utils import escapeHtml
-
+from rumi.channels import markdown
 from rumi.channels.mail.words import answer_subject
 from rumi.services.mail.writing import Attached, Draft, Outgoing, Recipient, written
 from rumi.store.journal.mails import Envelope
-
-if TYPE_CHECKING:
-    from markdown_it import MarkdownIt
-    from markdown_it.token import Token
 
 _HEADERS: Final = (("Auto-Submitted", "auto-replied"), ("X-Rumi", "reply"))
 """RFC 3834: programs that answer by themselves do not answer these. `X-Rumi` finds mails that come back."""
@@ -46,22 +40,5 @@ def reply_mail(
 
 
 def html_of(text: str) -> str:
-    """Return Markdown as HTML that loads nothing: pictures are links, so opening a mail tells nobody."""
-    return f"<!DOCTYPE html><html><body>{_renderer().render(text)}</body></html>"
-
-
-@cache
-def _renderer() -> "MarkdownIt":
-    from markdown_it import MarkdownIt
-
-    from rumi.channels.markdown import configured
-
-    renderer = configured(MarkdownIt("commonmark", {"html": False, "breaks": True}))
-
-    def image(tokens: "Sequence[Token]", index: int, options: Any, env: Any) -> str:
-        where = escapeHtml(str(tokens[index].attrGet("src") or ""))
-        words = escapeHtml(tokens[index].content)
-        return f'<a href="{where}">{words or where}</a>'
-
-    renderer.renderer.rules["image"] = image  # type: ignore[attr-defined]
-    return renderer
+    """Return Markdown as HTML that loads nothing, so opening a mail tells nobody."""
+    return f"<!DOCTYPE html><html><body>{markdown.html_of(text)}</body></html>"

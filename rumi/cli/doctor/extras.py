@@ -44,6 +44,8 @@ def _needed(loaded: Loaded) -> Iterator[tuple[ExtraName, str]]:
         yield "calendar", f"calendars.{next(iter(settings.calendars))}"
     if (own := channel_mailbox(settings)) is not None:
         yield "mail", f"mail.{own[0]}.channel"
+    if settings.matrix:
+        yield "matrix", f"matrix.{next(iter(settings.matrix))}"
     if settings.telegram.listen or settings.telegram.webhook:
         yield "page", "telegram.listen" if settings.telegram.listen else "telegram.webhook"
     if secret := next((name for name, one in settings.triggers.items() if one.secret is not None), None):

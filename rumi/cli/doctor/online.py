@@ -29,7 +29,7 @@ async def online(examination: Examination, loaded: Loaded) -> None:
     """Make one short model call, ask Telegram for the bot's name, and compare the clock with a server's.
 
     If servers of the user's own hear or speak, also send a second of silence, and have a word spoken. Log in
-    at the servers of each mailbox.
+    at the servers of each mailbox and of each Matrix account.
     """
     await examination.look("model online", partial(_model, loaded))
     # Each has a look of its own: the fault of one server says nothing of the other.
@@ -39,6 +39,10 @@ async def online(examination: Examination, loaded: Loaded) -> None:
         await examination.look("voice online", partial(_speaks, loaded))
     if any(loaded.bots().values()):
         await examination.look("telegram online", partial(_telegram, loaded))
+    if loaded.settings.matrix:
+        from rumi.cli.doctor.matrix import homeservers
+
+        await homeservers(examination, loaded)
     if loaded.settings.mail:
         from rumi.cli.doctor.mail import mailboxes
 

@@ -13,6 +13,7 @@ from rumi.agent.mcp.pins import AcceptedTools
 from rumi.app.settings import mcp_settings_of
 from rumi.channels.built_in import LISTEN
 from rumi.cli.doctor.check import Check
+from rumi.cli.doctor.matrix import matrix_accounts
 from rumi.errors import RumiError
 from rumi.platform.chat_ids import TELEGRAM
 from rumi.platform.config.cascade import Loaded
@@ -37,6 +38,7 @@ def settings(home: Home, loaded: Loaded) -> list[Check]:
         _people(loaded),
         *_triggers(loaded),
         *mail_channel(loaded),
+        *matrix_accounts(loaded),
         _search(loaded, file),
         _reader(loaded, file),
         voice(loaded),
@@ -144,8 +146,11 @@ def _people(loaded: Loaded) -> Check:
             )
             fix = Text("The section of the person counts. Remove the id from telegram.admins.")
             return Check("people", "warning", found, fix)
-        if not person.telegram and not person.mail:
-            found = Text("{name} has no Telegram id and no mail address, so nobody is that person", name=name)
+        if not person.telegram and not person.mail and not person.matrix:
+            found = Text(
+                "{name} has no Telegram id, no mail address and no Matrix user, so nobody is that person",
+                name=name,
+            )
             return Check(
                 "people", "warning", found, Text("Set people.{name}.telegram in config.toml.", name=name)
             )

@@ -23,6 +23,7 @@ from rumi.platform.config.schema import (
     CustomServerSection,
     GroupSection,
     MailSection,
+    MatrixSection,
     McpSection,
     PersonSection,
     PluginSection,
@@ -58,6 +59,7 @@ _NAMED: Mapping[Key, type[Section]] = {
     ("calendars",): CalendarSection,
     ("mail",): MailSection,
     ("plugins",): PluginSection,
+    ("matrix",): MatrixSection,
 }
 _TABLES = (*_NESTED, _PRICES, _MCP, *_NAMED)
 """Sections in which users choose the names of the subsections."""

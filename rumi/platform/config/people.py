@@ -4,7 +4,8 @@ from typing import Final
 
 from rumi.errors import ConfigError
 from rumi.platform.chat_ids import BUILT_IN as BUILT_IN_CHATS
-from rumi.platform.config.schema import MailSection, Settings
+from rumi.platform.chat_ids import matrix_number
+from rumi.platform.config.schema import MailSection, PersonSection, Settings
 
 BUILT_IN: Final = ("admin", "member", "guest")
 """Built-in roles, which exist without a section `[roles.NAME]`."""
@@ -17,7 +18,7 @@ RESERVED: Final = "local"
 
 
 def check_people(settings: Settings) -> None:
-    """Check that each role exists, and that each Telegram id belongs to only one person.
+    """Check that each role exists, and that each Telegram id and Matrix user belongs to only one person.
 
     Raises:
         ConfigError: A section is not valid; the error names the section.
@@ -51,6 +52,26 @@ def check_people(settings: Settings) -> None:
                     whose=whose[id],
                     name=name,
                 )
+    owners: dict[str, str] = {}
+    for name, person in settings.people.items():
+        for user in person.matrix:
+            if owners.setdefault(user, name) != name:
+                raise ConfigError(
+                    "The Matrix user {user} belongs to {whose} and to {name}.",
+                    "Remove it from one of the two sections.",
+                    user=user,
+                    whose=owners[user],
+                    name=name,
+                )
+    accounts: dict[str, str] = {}
+    for name, account in settings.matrix.items():
+        if accounts.setdefault(account.user, name) != name:
+            raise ConfigError(
+                "matrix.{first} and matrix.{second} are the same account.",
+                "Remove one of the two sections.",
+                first=accounts[account.user],
+                second=name,
+            )
 
 
 def check_services(settings: Settings) -> None:
@@ -152,7 +173,30 @@ def owner_in(settings: Settings, chat: str) -> str:
     if name := BUILT_IN_CHATS.person_of(chat):
         return name if name in settings.people and settings.people[name].mail else ""
     user = BUILT_IN_CHATS.user_of(chat)
-    return "" if user is None else listed(settings).get(user, ("", ""))[0]
+    return "" if user is None else everybody(settings).get(user, ("", ""))[0]
+
+
+def everybody(settings: Settings) -> dict[int, tuple[str, str]]:
+    """Map the number of each user of Telegram bots and Matrix accounts to the person's name and role."""
+    on_matrix = {matrix_number(user): found for user, found in matrix_users(settings).items()}
+    return {**listed(settings), **on_matrix}
+
+
+def numbers_of(person: PersonSection) -> tuple[int, ...]:
+    """Return the numbers of a person's users on Telegram and Matrix."""
+    return (*person.telegram, *map(matrix_number, person.matrix))
+
+
+def matrix_users(settings: Settings, account: str | None = None) -> dict[str, tuple[str, str]]:
+    """Map each Matrix user of an account to the person's name ("" if not configured) and role.
+
+    A section of `[people]` takes precedence over `users`. None selects the users of all accounts.
+    """
+    asked = settings.matrix.values() if account is None else (settings.matrix[account],)
+    found = {user: ("", "member") for section in asked for user in section.users}
+    for name, person in settings.people.items():
+        found |= dict.fromkeys(person.matrix, (name, person.role))
+    return found
 
 
 def listed(settings: Settings, bot: str | None = None) -> dict[int, tuple[str, str]]:

@@ -338,6 +338,27 @@ def _check_mail_address(address: str) -> None:
         raise ValueError("the address of a mailbox, such as ana@example.org")
 
 
+_MATRIX_USER = re.compile(r"@[!-9;-~]{1,200}:[A-Za-z0-9.:\[\]-]{1,200}")
+_MATRIX_ROOM = re.compile(r"[!#][!-~]{1,240}")
+
+
+def _check_matrix_user(user: str) -> None:
+    if not _MATRIX_USER.fullmatch(user):
+        raise ValueError("the id of a Matrix user, such as @ana:example.org")
+
+
+def _check_matrix_room(room: str) -> None:
+    if not _MATRIX_ROOM.fullmatch(room):
+        raise ValueError(
+            "the id or the address of a Matrix room, such as !abc:example.org or #team:example.org"
+        )
+
+
+def _check_bot_name(name: str) -> None:
+    if not BOT_NAME.fullmatch(name):
+        raise ValueError("a name of up to 16 small letters and digits, a letter first")
+
+
 def _check_redirect_uri(uri: str) -> None:
     if uri:
         _check_url(uri)
@@ -979,10 +1000,11 @@ class McpSection(Section):
 
 
 class PersonSection(Section):
-    """`[people.NAME]`: a person's numeric Telegram ids and mail addresses, and the role with their rights."""
+    """`[people.NAME]`: a person's numeric Telegram ids, mail addresses and Matrix users, and their role."""
 
     telegram: tuple[UserId, ...] = ()
     mail: tuple[Annotated[str, _checked(_check_mail_address)], ...] = ()
+    matrix: tuple[Annotated[str, _checked(_check_matrix_user)], ...] = ()
     role: Annotated[str, _checked(_check_server_name)] = "member"
 
 
@@ -1033,6 +1055,30 @@ class CalendarSection(Section):
     write: bool = True
     people: tuple[Annotated[str, _checked(_check_server_name)], ...] = ()
     groups: tuple[Annotated[str, _checked(_check_group)], ...] = ()
+
+
+class MatrixSection(Section):
+    """`[matrix.NAME]`: an account at a Matrix homeserver, through which people talk to Rumi.
+
+    `homeserver` is the server's address, `user` the account's id and `token` a reference to its access token.
+    The `users` may talk to it, in addition to the people of `[people]` with a `matrix` id, and only they may
+    invite it. It also follows invitations of others into these `rooms`. `listen` says which messages in rooms
+    of several people are for Rumi: those that mention it, also replies to it, or all messages of people who
+    may talk to it. Files of up to `max_mb` are taken.
+    """
+
+    homeserver: Annotated[str, _checked(_check_url)]
+    user: Annotated[str, _checked(_check_matrix_user)]
+    token: KeyReference | None = None
+    users: tuple[Annotated[str, _checked(_check_matrix_user)], ...] = ()
+    rooms: tuple[Annotated[str, _checked(_check_matrix_room)], ...] = ()
+    listen: Literal["mention", "reply", "all"] = "reply"
+    max_mb: Annotated[int, Field(ge=1, le=1000)] = 50
+
+    @property
+    def max_bytes(self) -> int:
+        """The maximum size of a file, in bytes."""
+        return self.max_mb * 1_000_000
 
 
 class MailSection(Section):
@@ -1193,5 +1239,6 @@ class Settings(Section):
     calendars: dict[Annotated[str, _checked(_check_server_name)], CalendarSection] = {}
     mail: dict[Annotated[str, _checked(_check_server_name)], MailSection] = {}
     plugins: dict[Annotated[str, _checked(_check_plugin)], PluginSection] = {}
+    matrix: dict[Annotated[str, _checked(_check_bot_name)], MatrixSection] = {}
     terminal: TerminalSection = TerminalSection.model_construct()
     log: LogSection = LogSection.model_construct()

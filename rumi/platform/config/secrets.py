@@ -135,7 +135,8 @@ _CALENDARS = "calendars."
 _MAIL = "mail."
 _PASSWORDS = "browser.passwords."
 _PLUGINS = "plugins."
-_SETTINGS = (_TRIGGER, _CALENDARS, _MAIL, _PASSWORDS, _PLUGINS)
+_MATRIX = "matrix."
+_SETTINGS = (_TRIGGER, _CALENDARS, _MAIL, _MATRIX, _PASSWORDS, _PLUGINS)
 
 
 def calendar_key(name: str) -> str:
@@ -151,6 +152,11 @@ def calendar_url_key(name: str) -> str:
 def mail_key(name: str) -> str:
     """Return the name of a mailbox's password among the keys, which is also the name of its setting."""
     return f"{_MAIL}{name}.password"
+
+
+def matrix_key(name: str) -> str:
+    """Return the name of a Matrix account's token among the keys, which is also the name of its setting."""
+    return f"{_MATRIX}{name}.token"
 
 
 def password_key(name: str) -> str:
@@ -175,8 +181,8 @@ def key_references(settings: "Settings") -> dict[str, str]:
     """Return the configured references to API keys.
 
     Their names are the provider's scheme, `custom:NAME`, or the setting: of a server for voice or images, of
-    a trigger's secret, of a password of a calendar, a mailbox or the browser, or of a secret of an enabled
-    plugin.
+    a trigger's secret, of a password of a calendar, a mailbox or the browser, of a Matrix account's token, or
+    of a secret of an enabled plugin.
     """
     named = {
         **{f"custom:{name}": server.api_key for name, server in settings.model.custom.items()},
@@ -191,6 +197,7 @@ def key_references(settings: "Settings") -> dict[str, str]:
             if calendar.url.startswith(("$", "!"))
         },
         **{mail_key(name): mailbox.password for name, mailbox in settings.mail.items()},
+        **{matrix_key(name): account.token for name, account in settings.matrix.items()},
         **{password_key(name): password.value for name, password in settings.browser.passwords.items()},
         **{
             plugin_key(plugin, name): reference

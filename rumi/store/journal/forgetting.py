@@ -140,6 +140,8 @@ def delete_chat(transaction: Transaction, chat: str) -> bool:
         "list_items",
         "voices",
         "effects",
+        "matrix_events",
+        "matrix_rooms",
         *UNDO,
     ):
         transaction.db.execute(f"DELETE FROM {table} WHERE chat = ?", (chat,))

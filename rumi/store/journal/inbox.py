@@ -77,10 +77,11 @@ def accept_messages(
             " (SELECT seen FROM updates WHERE source = ?1 ORDER BY seen DESC LIMIT 1 OFFSET ?3)",
             (source, transaction.now() - SEEN_S, SEEN_LEAST),
         )
-    return tuple(_accept_new(message, transaction) for message in batch)
+    return tuple(accept_new(message, transaction) for message in batch)
 
 
-def _accept_new(message: Incoming, transaction: Transaction) -> Incoming | None:
+def accept_new(message: Incoming, transaction: Transaction) -> Incoming | None:
+    """Store a message, unless its update is known, and return it as `accept_messages` does."""
     if (update := message.update) is not None:
         # In the transaction of its message: after a kill, a repeated update finds both or none.
         seen = transaction.db.execute(

@@ -2,7 +2,7 @@
 
 from rumi.store.sqlite import Schema
 
-SCHEMA_VERSION = 21
+SCHEMA_VERSION = 22
 
 SCHEMA = """
 CREATE TABLE messages (
@@ -431,6 +431,29 @@ CREATE TABLE mail_positions (    -- up to where the folders of mailboxes have be
     changed  REAL NOT NULL,
     PRIMARY KEY (account, folder)
 ) WITHOUT ROWID;
+CREATE TABLE matrix_accounts (
+    account TEXT PRIMARY KEY,    -- the user's id at its homeserver
+    token   TEXT NOT NULL,       -- up to where events have been stored
+    salt    TEXT NOT NULL,       -- part of the ids of what is sent: another database, other ids
+    changed REAL NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE matrix_rooms (      -- where the chats of accounts are
+    chat   TEXT PRIMARY KEY,
+    room   TEXT NOT NULL,
+    thread TEXT NOT NULL         -- the event that the thread begins with; empty outside of threads
+) WITHOUT ROWID;
+CREATE TABLE matrix_events (     -- messages of people and of Rumi, by numbers in their order
+    number  INTEGER PRIMARY KEY AUTOINCREMENT,
+    account TEXT NOT NULL,
+    event   TEXT,                -- null while nobody knows if it was sent
+    chat    TEXT NOT NULL,
+    message INTEGER,             -- the message that it became; null for Rumi's own
+    what    TEXT NOT NULL DEFAULT '',  -- the question that it asks
+    seen    REAL NOT NULL
+);
+CREATE UNIQUE INDEX matrix_events_of_account ON matrix_events (account, event);
+CREATE INDEX matrix_events_by_age ON matrix_events (seen);
+CREATE INDEX matrix_events_of_chat ON matrix_events (chat);
 """
 
 MIGRATIONS = {
@@ -740,6 +763,21 @@ CREATE TABLE mail_positions (
     account TEXT NOT NULL, folder TEXT NOT NULL, validity INTEGER NOT NULL, upto INTEGER NOT NULL,
     changed REAL NOT NULL, PRIMARY KEY (account, folder)
 ) WITHOUT ROWID;
+""",
+    21: """
+CREATE TABLE matrix_accounts (
+    account TEXT PRIMARY KEY, token TEXT NOT NULL, salt TEXT NOT NULL, changed REAL NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE matrix_rooms (
+    chat TEXT PRIMARY KEY, room TEXT NOT NULL, thread TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE matrix_events (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, account TEXT NOT NULL, event TEXT, chat TEXT NOT NULL,
+    message INTEGER, what TEXT NOT NULL DEFAULT '', seen REAL NOT NULL
+);
+CREATE UNIQUE INDEX matrix_events_of_account ON matrix_events (account, event);
+CREATE INDEX matrix_events_by_age ON matrix_events (seen);
+CREATE INDEX matrix_events_of_chat ON matrix_events (chat);
 """,
 }
 """SQL statements that upgrade each version to the next one."""

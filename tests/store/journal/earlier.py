@@ -966,6 +966,18 @@ CREATE TABLE workspaces ( chat TEXT PRIMARY KEY, fence BIGINT NOT NULL, manifest
     BIGINT NOT NULL, changed REAL NOT NULL );
 """
 
+SCHEMAS[21] = (
+    SCHEMAS[20]
+    + """
+CREATE TABLE effects ( id INTEGER PRIMARY KEY AUTOINCREMENT, chat TEXT NOT NULL, turn TEXT NOT NULL,
+    key TEXT NOT NULL, kind TEXT NOT NULL, what TEXT NOT NULL, state TEXT NOT NULL, note TEXT NOT
+    NULL DEFAULT '', created REAL NOT NULL, changed REAL NOT NULL, UNIQUE (turn, key) );
+CREATE INDEX effects_of_chat ON effects (chat, id);
+CREATE TABLE mail_positions ( account TEXT NOT NULL, folder TEXT NOT NULL, validity INTEGER NOT
+    NULL, upto INTEGER NOT NULL, changed REAL NOT NULL, PRIMARY KEY (account, folder) ) WITHOUT ROWID;
+"""
+)
+
 CONTENT = """
 INSERT INTO messages (id, chat, text, received) VALUES (4, 'cli', 'hello', 1.0);
 INSERT INTO outbox (chat, text, created) VALUES ('cli', 'a reply that waits', 2.0);

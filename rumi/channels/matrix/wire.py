@@ -1,0 +1,91 @@
+"""What the parts of a sender share, and the sending of one event."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from actors import ActorRef
+from rumi.channels.matrix.address import MatrixAccount
+from rumi.channels.matrix.api import MatrixApi, MatrixError
+from rumi.channels.matrix.limits import AccountLimits
+from rumi.store.journal.matrix import AccountPosition, RoomPlace, event_numbered, matrix_position, place_of
+from rumi.store.journal.transaction import JournalMessage
+
+
+@dataclass(slots=True)
+class SentFigures:
+    """Counters of an account since the process began."""
+
+    sent: int = 0
+    edited: int = 0
+    retried: int = 0
+    undeliverable: int = 0
+
+
+@dataclass(slots=True)
+class QuestionEvents:
+    """Questions by the events that ask them, of this process; and who waits for the event to come back."""
+
+    questions: dict[str, str] = field(default_factory=dict)
+    numbers: dict[str, int] = field(default_factory=dict)
+    came: Callable[[str, int], object] = lambda question, number: None
+
+
+@dataclass(slots=True)
+class AccountWire:
+    """An account's connection. It outlives restarts of the sender and of the receiver."""
+
+    account: MatrixAccount
+    api: MatrixApi
+    limits: AccountLimits = field(default_factory=AccountLimits)
+    figures: SentFigures = field(default_factory=SentFigures)
+    asked: QuestionEvents = field(default_factory=QuestionEvents)
+    position: AccountPosition | None = None
+
+    async def salt(self, journal: ActorRef[JournalMessage]) -> str:
+        """Return what the ids of this database's messages have in common."""
+        if self.position is None:
+            self.position = await journal.ask(matrix_position(self.account.user))
+        return self.position.salt
+
+    async def place(self, journal: ActorRef[JournalMessage], chat: str) -> RoomPlace | None:
+        """Return where a chat is; None if nobody knows."""
+        return await journal.ask(place_of(chat))
+
+    async def send(
+        self, place: RoomPlace, content: Mapping[str, Any], txn: str, kind: str = "m.room.message"
+    ) -> str:
+        """Send an event in its turn, and return its id. A limit is recorded before it is raised."""
+        async with self.limits.turn():
+            return await self.send_now(place, content, txn, kind)
+
+    async def send_now(
+        self, place: RoomPlace, content: Mapping[str, Any], txn: str, kind: str = "m.room.message"
+    ) -> str:
+        """Send an event at once, and return its id."""
+        try:
+            event = await self.api.send(place.room, kind, content, txn)
+        except MatrixError as error:
+            if error.kind == "limited":
+                self.limits.note(error.wait_s)
+            raise
+        if "m.new_content" in content:
+            self.figures.edited += 1
+        else:
+            self.figures.sent += 1
+        return event
+
+    async def related(
+        self, journal: ActorRef[JournalMessage], place: RoomPlace, origin: int | None
+    ) -> dict[str, Any]:
+        """Return what places a message: in its thread, and below the message that it answers."""
+        answered = await journal.ask(event_numbered(origin)) if origin else ""
+        if place.thread:
+            relation: dict[str, Any] = {
+                "rel_type": "m.thread",
+                "event_id": place.thread,
+                "is_falling_back": True,
+            }
+            relation["m.in_reply_to"] = {"event_id": answered or place.thread}
+            return {"m.relates_to": relation}
+        return {"m.relates_to": {"m.in_reply_to": {"event_id": answered}}} if answered else {}
