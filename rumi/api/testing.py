@@ -38,7 +38,7 @@ from rumi.platform.config.secrets import Secret, Secrets, plugin_key
 from rumi.platform.home import Home
 from rumi.sandbox.engine import Container, ContainerInfo, EngineKind, SandboxError
 
-__all__ = ["MakeCall", "Running", "Tree", "cancelled_at", "crash", "run", "running"]
+__all__ = ["MakeCall", "RunningRumi", "Tree", "cancelled_at", "crash", "run", "running"]
 
 PLUGIN: Final = "plugin-under-test"
 """The name of the plugin to which the registrations belong."""
@@ -56,7 +56,7 @@ class MakeCall:
 
 
 @dataclass(slots=True)
-class Running:
+class RunningRumi:
     """A running Rumi. `results` are the results of tool calls, as the model has read them, oldest first."""
 
     app: App
@@ -101,7 +101,7 @@ async def running(
     replies: Sequence[str | MakeCall] = (),
     settings: Mapping[str, bool | int | float | str | tuple[str, ...]] | None = None,
     secrets: Mapping[str, str] | None = None,
-) -> AsyncIterator[Running]:
+) -> AsyncIterator[RunningRumi]:
     """Run Rumi with these registrations, by the names of their entry points, until the block ends.
 
     The model gives the `replies` one after the other, and then repeats the user's words. `settings` and
@@ -126,7 +126,7 @@ async def running(
         serving = Serving(home, loaded, "en", lambda line: None, ServeFlags("", telegram=False), lambda: None)
         with home.lock("test"), open_channels(serving, wanted_channels(serving)) as channels:
             async with open_app(home, loaded, _NoSandbox(), channels=channels) as app:
-                yield Running(app, plugins, results)
+                yield RunningRumi(app, plugins, results)
                 for channel in channels:
                     await channel.stop_receiving()
 

@@ -31,7 +31,7 @@ from rumi.api import (
     ToolPlugin,
     answers,
 )
-from rumi.api.testing import MakeCall, Running, running
+from rumi.api.testing import MakeCall, RunningRumi, running
 from rumi.platform.config.plugins import PluginPart
 from rumi.platform.threads import Threads
 from rumi.sandbox.chat_files import ChatFiles
@@ -159,7 +159,7 @@ class Counter(Actor[Count]):
         return self.count
 
 
-def incarnations(rumi: Running) -> dict[str, int]:
+def incarnations(rumi: RunningRumi) -> dict[str, int]:
     return {child.id: child.incarnation for child in rumi.app.status.tree().children}
 
 

@@ -17,7 +17,7 @@ from rumi.channels.matrix.api import MatrixError
 from rumi.channels.matrix.intake import MatrixIntake, MatrixPeople
 from rumi.channels.matrix.reading import event_of, fields, inviter_of, items, text
 from rumi.channels.matrix.rooms import Rooms
-from rumi.channels.matrix.wire import AccountWire
+from rumi.channels.matrix.wire import AccountWire, new_salt
 from rumi.errors import ConfigError, NotTaken, RumiError
 from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.matrix import SyncBatch, accept_sync, chats_in_room, matrix_position
@@ -222,7 +222,7 @@ class MatrixSyncer(Actor[StopSyncing]):
         """Sync once, and store what has come."""
         account = self._wire.account.user
         if self._since is None:
-            position = await self._ask(matrix_position(account))
+            position = await self._ask(matrix_position(account, new_salt()))
             self._wire.position = position
             await self._begin(position.token)
             if not position.token or self._memory.ended:

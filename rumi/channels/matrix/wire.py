@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from secrets import token_hex
 from typing import Any
 
 from actors import ActorRef
@@ -10,6 +11,11 @@ from rumi.channels.matrix.api import MatrixApi, MatrixError
 from rumi.channels.matrix.limits import AccountLimits
 from rumi.store.journal.matrix import AccountPosition, RoomPlace, event_numbered, matrix_position, place_of
 from rumi.store.journal.transaction import JournalMessage
+
+
+def new_salt() -> str:
+    """Return a random part for the ids of a database's messages."""
+    return token_hex(6)
 
 
 @dataclass(slots=True)
@@ -45,7 +51,7 @@ class AccountWire:
     async def salt(self, journal: ActorRef[JournalMessage]) -> str:
         """Return what the ids of this database's messages have in common."""
         if self.position is None:
-            self.position = await journal.ask(matrix_position(self.account.user))
+            self.position = await journal.ask(matrix_position(self.account.user, new_salt()))
         return self.position.salt
 
     async def place(self, journal: ActorRef[JournalMessage], chat: str) -> RoomPlace | None:

@@ -6,7 +6,6 @@ event that counts gets a number here.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from secrets import token_hex
 from typing import Final
 
 from rumi.store.journal.inbox import accept_new
@@ -75,12 +74,15 @@ class StoredEvent:
 
 
 @step()
-def matrix_position(transaction: Transaction, account: str) -> AccountPosition:
-    """Return up to where an account's events have been stored. The first call makes the account known."""
+def matrix_position(transaction: Transaction, account: str, salt: str) -> AccountPosition:
+    """Return up to where an account's events have been stored.
+
+    The first call makes the account known, with this random `salt`; later ones keep the first one's.
+    """
     transaction.db.execute(
         "INSERT INTO matrix_accounts (account, token, salt, changed) VALUES (?, '', ?, ?)"
         " ON CONFLICT DO NOTHING",
-        (clean(account), token_hex(6), transaction.now()),
+        (clean(account), salt, transaction.now()),
     )
     row = transaction.db.execute(
         "SELECT token, salt FROM matrix_accounts WHERE account = ?", (clean(account),)

@@ -28,6 +28,11 @@ class TurnFromOutside:
     entries: tuple[tuple[Message, float], ...]
     reply: str
 
+    @property
+    def ended(self) -> float:
+        """The time of the last message, in seconds since 1970."""
+        return self.entries[-1][1] if self.entries else self.at
+
 
 ScheduleMoved: TypeAlias = Literal["new", "here", "full"]
 """A schedule was stored, was stored by an earlier import, or the owner has too many."""
@@ -58,11 +63,11 @@ def move_session_in(
     new = [turn for turn in turns if turn.number not in known]
     if not new:
         return 0
-    session, last = _session(transaction, chat, source), new[-1].entries[-1][1]
+    session, last = _session(transaction, chat, source), new[-1].ended
     for turn in new:
         (reply,) = db.execute(
             "INSERT INTO outbox (chat, text, created, delivered) VALUES (?, ?, ?, ?) RETURNING id",
-            (chat, clean(turn.reply), turn.entries[-1][1], turn.entries[-1][1]),
+            (chat, clean(turn.reply), turn.ended, turn.ended),
         ).fetchone()
         (message,) = db.execute(
             "INSERT INTO messages (chat, text, received, session, reason, reply, tainted)"
