@@ -162,11 +162,8 @@ def place_of(transaction: Transaction, chat: str) -> RoomPlace | None:
 @step(reads=True)
 def chats_in_room(transaction: Transaction, prefix: str, room: str) -> tuple[str, ...]:
     """Return the chats of a room whose ids begin with `prefix`."""
-    rows = transaction.db.execute(
-        "SELECT chat FROM matrix_rooms WHERE room = ? AND substr(chat, 1, ?) = ? ORDER BY chat",
-        (clean(room), len(prefix), prefix),
-    )
-    return tuple(str(chat) for (chat,) in rows)
+    rows = transaction.db.execute("SELECT chat FROM matrix_rooms WHERE room = ?", (clean(room),))
+    return tuple(sorted(str(chat) for (chat,) in rows if str(chat).startswith(prefix)))
 
 
 @step(reads=True)
