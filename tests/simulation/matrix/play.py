@@ -8,9 +8,8 @@ from random import Random
 from unittest.mock import patch
 
 from actors.testing import run
-from rumi.channels.matrix import delivery, growing, sender
+from rumi.channels.matrix import delivery, growing, sender, wire
 from rumi.store.journal import actor as journal
-from rumi.store.journal import matrix
 from tests.simulation.matrix.history import MatrixHistory
 from tests.simulation.play import LOOK_S
 from tests.simulation.steps import cheap_steps
@@ -32,7 +31,7 @@ def play_matrix(world: World) -> World:
             tempfile.TemporaryDirectory(dir=memory) as folder,
             cheap_steps(world.seed),
             patch.object(journal, "WATCH_S", LOOK_S),
-            patch.object(matrix, "token_hex", token_hex),
+            patch.object(wire, "token_hex", token_hex),
             patch.object(growing, "token_hex", token_hex),
             patch.object(sender, "token_hex", token_hex),
             patch.object(delivery, "LONG", 10**9),  # a thread has no place under a virtual clock
