@@ -43,7 +43,9 @@ __all__ = ["MakeCall", "RunningRumi", "Tree", "cancelled_at", "crash", "run", "r
 PLUGIN: Final = "plugin-under-test"
 """The name of the plugin to which the registrations belong."""
 
-MODEL: Final = "plugin:script:test"
+KIT: Final = "test-kit"
+
+MODEL: Final = "plugin:testkit:script"
 WAIT_S: Final = 20.0
 
 
@@ -99,7 +101,7 @@ async def running(
     registrations: Mapping[str, Registration],
     *,
     replies: Sequence[str | MakeCall] = (),
-    settings: Mapping[str, bool | int | float | str | tuple[str, ...]] | None = None,
+    settings: Mapping[str, object] | None = None,
     secrets: Mapping[str, str] | None = None,
 ) -> AsyncIterator[RunningRumi]:
     """Run Rumi with these registrations, by the names of their entry points, until the block ends.
@@ -114,14 +116,14 @@ async def running(
         )
         results: list[str] = []
         model = ModelPlugin(api="1.0", model=lambda name, context: _Script(replies, results))
-        given = {
-            PluginEntry(one.group, name, f"test:{name}"): one
-            for name, one in {**registrations, "script": model}.items()
-        }
+        given = {PluginEntry(one.group, name, f"test:{name}"): one for name, one in registrations.items()}
+        own = PluginEntry(model.group, "testkit", "test:model")
         keys = {plugin_key(PLUGIN, name): Secret(value) for name, value in (secrets or {}).items()}
         section = PluginSection(enabled=True, settings=dict(settings or {}))
-        plugins = Plugins({PLUGIN: section}, home.root, Secrets(keys=keys))
+        sections = {PLUGIN: section, KIT: PluginSection(enabled=True)}
+        plugins = Plugins(sections, home.root, Secrets(keys=keys))
         plugins.use(InstalledPlugin(PLUGIN, "1.0", tuple(given)), given)
+        plugins.use(InstalledPlugin(KIT, "1.0", (own,)), {own: model})
         loaded = replace(loaded, plugins=plugins, secrets=replace(loaded.secrets, keys=keys))
         serving = Serving(home, loaded, "en", lambda line: None, ServeFlags("", telegram=False), lambda: None)
         with home.lock("test"), open_channels(serving, wanted_channels(serving)) as channels:

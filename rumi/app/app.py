@@ -11,6 +11,7 @@ import trio
 
 from rumi.app.disk_check import free_space_advice
 from rumi.app.engine import chat_files_of, close_engine, require_files, sandbox_limits
+from rumi.app.plugin_rows import plugin_rows
 from rumi.app.status import StatusSource
 from rumi.app.tree import ActorTree
 from rumi.channels.channel import Channel, Process
@@ -131,7 +132,6 @@ async def open_app(
                 if proxy_trouble := proxies.trouble():
                     notes.append(translate(language, proxy_trouble))
                     logger.warning("%s", proxy_trouble)
-                told = tuple(notes)
                 tree = ActorTree(
                     home,
                     loaded,
@@ -143,11 +143,15 @@ async def open_app(
                     redactor,
                     channels,
                     ids,
-                    told,
+                    tuple(notes),
                     full=full,
                     service=service,
                     cluster=cluster,
                 )
+                for row in plugin_rows(loaded.plugins) if loaded.plugins.enabled else ():
+                    for problem in row.problems if row.enabled else ():
+                        said = "⚠️ Plugin {name}: {problem}"
+                        notes.append(gettext(language, said, name=row.name, problem=problem))
                 stack.enter_context(closing(tree.audit))
                 await stack.enter_async_context(_unless_deleted(home))
                 await stack.enter_async_context(tree.root.running())
@@ -162,7 +166,7 @@ async def open_app(
                     tree.tasks,
                     tree.schedules,
                     tree.drain,
-                    told,
+                    tuple(notes),
                 )
     finally:
         await close_engine(engine)

@@ -1,6 +1,7 @@
 """The installed and the enabled plugins, as `rumi plugins`, `rumi doctor` and the status show them."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from rumi.errors import UsageError
 from rumi.platform.config.plugins import Plugins, Registration
@@ -40,6 +41,14 @@ def plugin_rows(plugins: Plugins) -> list[PluginRow]:
         version = "" if found is None else found.version or "?"
         rows.append(PluginRow(name, version, name in plugins.enabled, adds, plugins.notes.of(name)))
     return rows
+
+
+def with_problems(rows: Sequence[PluginRow], running: Mapping[str, tuple[str, ...]]) -> list[PluginRow]:
+    """Return the rows with the problems that a running process knows, each problem once."""
+    return [
+        replace(row, problems=tuple(dict.fromkeys((*map(str, row.problems), *running.get(row.name, ())))))
+        for row in rows
+    ]
 
 
 def checked_rows(plugins: Plugins) -> list[PluginRow]:

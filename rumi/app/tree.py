@@ -130,6 +130,7 @@ class ActorTree:
         agent = add_agent(
             inputs, store, of_models, sandbox, audit=self.audit, hub=self._hub, counts=self._counts
         )
+        self._plugins = agent.plugins
         tasks = add_tasks(inputs, store, of_models, sandbox, agent, audit=self.audit)
         chats = add_all_chats(
             inputs,
@@ -178,6 +179,7 @@ class ActorTree:
             self.audit.write(name, chat_id=chat, **more)
         self._events.tree_happened(event)
         self._counts.tree_happened(event)
+        self._plugins.tree_happened(event)
         for channel in self._channels:
             channel.tree_happened(event)
 

@@ -15,11 +15,12 @@ from rumi.channels.counters import Counts
 from rumi.channels.takers import Taker
 from rumi.chats.hub import Hub
 from rumi.chats.inbox import Inbox
-from rumi.errors import RumiError, single
+from rumi.errors import RumiError
 from rumi.platform.chat_ids import ChannelPrefix
+from rumi.platform.config.plugins import FAULTS
 from rumi.store.journal.records import Attachment
 from rumi.store.journal.transaction import JournalMessage
-from rumi.texts import Language
+from rumi.texts import Language, gettext
 
 logger = logging.getLogger(__name__)
 
@@ -36,25 +37,26 @@ class GuardedChannel(Channel):
     the tree. A channel that cannot be opened stays without actors, and its chats keep their messages.
     """
 
-    def __init__(self, inner: Channel, prefix: ChannelPrefix, note: Callable[[str], None]) -> None:
+    def __init__(
+        self, inner: Channel, prefix: ChannelPrefix, note: Callable[[str, BaseException], None]
+    ) -> None:
         self.name = prefix.text.rstrip("-")
         self.prefix = prefix
         self._inner = inner
         self._note = note
         self._open = False
+        self._language: Language = "en"
 
-    def _failed(self, what: str, error: Exception) -> None:
-        only = single(error)
-        said = only.message if isinstance(only, RumiError) else f"{type(only).__name__}: {only}"[:500]
+    def _failed(self, what: str, error: BaseException) -> None:
         logger.warning("the channel %s failed in %s", self.name, what, exc_info=error)
-        self._note(f"{what}: {said}")
+        self._note(f"{self.name} {what}", error)
 
     def _call(self, what: str, call: Callable[[], T], default: T) -> T:
         if not self._open:
             return default
         try:
             return call()
-        except Exception as error:  # noqa: BLE001  # a plugin may raise anything
+        except FAULTS as error:
             self._failed(what, error)
             return default
 
@@ -64,7 +66,7 @@ class GuardedChannel(Channel):
             return
         try:
             await call()
-        except Exception as error:  # noqa: BLE001  # a plugin may raise anything
+        except FAULTS as error:
             self._failed(what, error)
 
     @asynccontextmanager
@@ -78,9 +80,10 @@ class GuardedChannel(Channel):
                 try:
                     async with self._inner.open(process):
                         self._open = True
+                        self._language = process.language
                         task_status.started()
                         await closing.wait()
-                except Exception as error:  # noqa: BLE001  # a plugin may raise anything
+                except FAULTS as error:
                     self._failed("open", error)
             if not self._open:
                 task_status.started()
@@ -131,7 +134,7 @@ class GuardedChannel(Channel):
     def deliveries_taken(self) -> Sequence[Taker]:
         try:
             return self._inner.deliveries_taken()
-        except Exception as error:  # noqa: BLE001  # a plugin may raise anything
+        except FAULTS as error:
             self._failed("deliveries_taken", error)
             return ()
 
@@ -170,7 +173,7 @@ class GuardedChannel(Channel):
             return await self._inner.bring(chat, attachment)
         except RumiError:
             raise
-        except Exception as error:
+        except FAULTS as error:
             self._failed("bring", error)
             raise RumiError("{name} could not be fetched.", name=attachment.name) from error
 
@@ -189,6 +192,9 @@ class GuardedChannel(Channel):
     @override
     async def introduce(self, say: Callable[[str], None]) -> None:
         await self._await("introduce", lambda: self._inner.introduce(say))
+        if self._open:
+            assert self.prefix is not None
+            say(gettext(self._language, "Serving {channel}.", channel=self.prefix.channel))
 
     @override
     async def take_over(self, numbers: frozenset[int]) -> None:

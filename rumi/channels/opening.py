@@ -11,7 +11,7 @@ from rumi.channels.built_in import BUILT_IN, LISTENER
 from rumi.channels.channel import Channel
 from rumi.channels.registration import ChannelPlugin, Serving, Writers
 from rumi.errors import RumiError
-from rumi.platform.config.plugins import PluginPart
+from rumi.platform.config.plugins import FAULTS, PluginNotes, PluginPart
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ def wanted_channels(serving: Serving) -> list[WantedChannel]:
         plugins = serving.loaded.plugins
         for part in plugins.of(ChannelPlugin):
             seen = _of_plugin(serving, part)
-            if _guarded(plugins.notes.add, part, partial(part.registration.wanted, seen)):
+            if _guarded(plugins.notes, part, partial(part.registration.wanted, seen)):
                 found.append(WantedChannel(part.registration, part))
     return [*found, *([WantedChannel(LISTENER)] if LISTENER.wanted(serving) else [])]
 
@@ -69,6 +69,7 @@ def _opened_by_plugin(
     stack: ExitStack, serving: Serving, part: PluginPart[ChannelPlugin]
 ) -> Sequence[Channel]:
     from rumi.channels.guarded import GuardedChannel
+    from rumi.channels.simple import SimpleChannel
 
     notes, prefix = serving.loaded.plugins.notes, serving.prefix
     assert prefix is not None
@@ -81,19 +82,20 @@ def _opened_by_plugin(
             )
         return channels
 
-    channels = _guarded(notes.add, part, opened) or []
-    note = partial(notes.add, part.context.plugin)
-    return [GuardedChannel(channel, prefix, note) for channel in channels]
+    channels = _guarded(notes, part, opened) or []
+    add, clear = (partial(one, part.context.plugin) for one in (notes.add, notes.clear))
+    for channel in channels:
+        if isinstance(channel, SimpleChannel):
+            channel.report(add, clear)
+    return [GuardedChannel(channel, prefix, add) for channel in channels]
 
 
-def _guarded(
-    note: Callable[[str, str], None], part: PluginPart[ChannelPlugin], call: Callable[[], T]
-) -> T | None:
+def _guarded(notes: PluginNotes, part: PluginPart[ChannelPlugin], call: Callable[[], T]) -> T | None:
     """Return the result of a plugin's function; None if it raised an error, which is noted."""
     try:
         return call()
-    except Exception as error:  # a plugin may raise anything
-        said = error.message if isinstance(error, RumiError) else f"{type(error).__name__}: {error}"[:500]
-        note(part.context.plugin, said)
-        logger.warning("the plugin %s did not open its channel", part.context.plugin, exc_info=error)
+    except FAULTS as error:
+        notes.add(part.context.plugin, f"{part.registration.group}: {part.name}", error)
+        if not isinstance(error, RumiError):
+            logger.warning("the plugin %s did not open its channel", part.context.plugin, exc_info=error)
         return None

@@ -136,9 +136,9 @@ class ReplySender(Actor[M]):
                     await self.rest(chat, attempt, error)
                     attempt += 1
                     continue
-                except Exception:
+                except Exception as error:
                     logger.exception("replies in %s were not sent", chat)
-                    await self.rest(chat, attempt, None)
+                    await self.rest(chat, attempt, error)
                     attempt += 1
                     continue
                 self.trouble = ""
@@ -148,7 +148,7 @@ class ReplySender(Actor[M]):
         # No await since the last look: a later reply opens the chat again.
         del self._driving[chat]
 
-    async def rest(self, chat: str, attempt: int, error: Exception | None) -> None:
+    async def rest(self, chat: str, attempt: int, error: Exception) -> None:
         """Pause after a failure to send to a chat."""
         trouble = error.message if isinstance(error, RumiError) else type(error).__name__
         if trouble != self.trouble:

@@ -37,6 +37,7 @@ from rumi.chats.hub import Hub
 from rumi.chats.inbox import Inbox
 from rumi.errors import RumiError, single
 from rumi.platform.chat_ids import CHAT_ID, ChannelPrefix
+from rumi.platform.config.plugins import FAULTS
 from rumi.store.journal.outbox import mark_delivered
 from rumi.store.journal.records import Incoming, StoredReply, Update
 from rumi.store.journal.transaction import JournalMessage
@@ -48,21 +49,24 @@ LEAVE_S: Final = 5.0
 AT_ONCE: Final = 4
 STOP_S: Final = 2.0
 _SPECIAL: Final = re.compile(rb"[^A-Za-z0-9]")
-_ESCAPED: Final = re.compile(rb"-([0-9a-f]{2})")
+_SHORT: Final = {b"-": b"--", b".": b"-d", b"@": b"-a", b"_": b"-u"}
+_LONG: Final = {short: special for special, short in _SHORT.items()}
+_ESCAPED: Final = re.compile(rb"-(?:[-dau]|x[0-9a-f]{2})")
+"""What stands in a chat id for other characters than letters and digits: a sign of its own, or a byte."""
 
 
 class Take(Protocol):
     """Stores a received message, and returns when it is stored."""
 
-    async def __call__(self, sender: str, text: str, id: str) -> None:
+    async def __call__(self, sender: str, text: str, id: str) -> bool:
         """Store a message of `sender`; a message with an `id` that was stored before is dropped.
 
         `sender` names the person or the room for `SimpleChannel.send`. Call this only for people who may talk
-        to Rumi: it does not check them.
+        to Rumi: it does not check them. Return False if the message can never be taken, because the name of
+        its sender is empty or too long for a chat id: that is noted as a problem of the plugin.
 
         Raises:
-            RumiError: The message could not be stored, or the name of its sender is too long. Take it again
-                later.
+            RumiError: The message could not be stored now. Take it again later.
         """
         ...
 
@@ -86,6 +90,8 @@ class SimpleChannel(Channel):
         self.prefix: ChannelPrefix | None = serving.prefix
         self.name = self.account = serving.prefix.text.rstrip("-")
         self._process: Process
+        self._failed: Callable[[str, BaseException], None] = lambda what, error: None
+        self._works: Callable[[str], None] = lambda what: None
         self._sender: ActorRef[ReplySenderMessage] | None = None
         self._receiver: ActorRef[StopReceiving] | None = None
 
@@ -113,6 +119,11 @@ class SimpleChannel(Channel):
             Exception: The text was not sent. It is sent again after a pause.
         """
 
+    @final
+    def report(self, failed: Callable[[str, BaseException], None], works: Callable[[str], None]) -> None:
+        """Report failures and later successes of `receive` and `send` to these functions."""
+        self._failed, self._works = failed, works
+
     # Names in chat ids
 
     @final
@@ -123,7 +134,10 @@ class SimpleChannel(Channel):
             RumiError: The name is too long for an id.
         """
         assert self.prefix is not None
-        escaped = _SPECIAL.sub(lambda found: f"-{found[0].hex()}".encode(), name.encode("utf-8", "replace"))
+        escaped = _SPECIAL.sub(
+            lambda found: _SHORT.get(found[0], f"-x{found[0].hex()}".encode()),
+            name.encode("utf-8", "replace"),
+        )
         chat = f"{self.prefix.text}{escaped.decode()}"
         if not name or CHAT_ID.fullmatch(chat) is None:
             raise RumiError("The name {name} is empty, or too long for a chat.", name=f"{name[:80]!r}")
@@ -134,7 +148,9 @@ class SimpleChannel(Channel):
         """Return the name at the service for a chat id."""
         assert self.prefix is not None
         escaped = chat.removeprefix(self.prefix.text).encode()
-        plain = _ESCAPED.sub(lambda found: bytes.fromhex(found[1].decode()), escaped)
+        plain = _ESCAPED.sub(
+            lambda found: _LONG.get(found[0]) or bytes.fromhex(found[0][2:].decode()), escaped
+        )
         return plain.decode("utf-8", "replace")
 
     # The tree
@@ -215,7 +231,15 @@ class _Sender(ReplySender[ReplySenderMessage]):
     async def send_reply(self, chat: str, reply: StoredReply) -> None:
         text = with_commands(reply.text, tuple(button.words for button in reply.buttons))
         whole = "\n\n".join(filter(None, (text, reply.note)))
-        await self._channel.send(self._channel.name_of(chat), whole, f"{self._channel.name}-{reply.delivery}")
+        key = f"{self._channel.name}-{reply.delivery}"
+        try:
+            await self._channel.send(self._channel.name_of(chat), whole, key)
+        except FAULTS as error:
+            self._channel._failed(f"{self._channel.name} send", error)
+            raise RumiError(
+                "the channel failed: {error}", error=f"{type(error).__name__}: {error}"[:300]
+            ) from error
+        self._channel._works(f"{self._channel.name} send")
         await self._journal.ask(mark_delivered(reply.delivery))
         self._sent += 1
 
@@ -236,6 +260,7 @@ class _Receiver(Actor[StopReceiving]):
         self._ended = trio.Event()
         self._stored = 0
         self._trouble = ""
+        self._waits = False
 
     async def started(self) -> None:
         """Begin to receive."""
@@ -243,7 +268,7 @@ class _Receiver(Actor[StopReceiving]):
 
     @override
     def activity(self) -> str:
-        return f"waits: {self._trouble}" if self._trouble else ""
+        return f"waits: {self._trouble}" if self._waits else ""
 
     @override
     def metrics(self) -> Mapping[str, object]:
@@ -264,7 +289,9 @@ class _Receiver(Actor[StopReceiving]):
                     await self._receive()
                     long = trio.current_time() - began > self._channel.WAITS.cap_s
                     attempt = 0 if long else attempt + 1
+                    self._waits = True
                     await trio.sleep(self._channel.WAITS.delay_s(min(attempt, 30)))
+                    self._waits = False
                 else:
                     attempt = 0
                     await trio.sleep(LOOK_S)
@@ -280,25 +307,38 @@ class _Receiver(Actor[StopReceiving]):
                 nursery.start_soon(self._until_other, nursery.cancel_scope)
                 await self._channel.receive(self._take)
                 nursery.cancel_scope.cancel()
-        except Exception as error:
+        except (*FAULTS, BaseExceptionGroup) as error:
             only = single(error)
+            if not isinstance(only, FAULTS):
+                raise
+            self._channel._failed(f"{self._channel.name} receive", only)
             trouble = only.message if isinstance(only, RumiError) else f"{type(only).__name__}: {only}"[:300]
             if trouble != self._trouble:
                 logger.warning("%s receives nothing: %s", self._channel.name, trouble, exc_info=error)
             self._trouble = trouble
 
     async def _until_other(self, scope: trio.CancelScope) -> None:
-        while self._mine():  # noqa: ASYNC110  # nothing tells it: partitions move without an event
+        while self._mine():
             await trio.sleep(LOOK_S)
+            self._worked()
         scope.cancel()
 
-    async def _take(self, sender: str, text: str, id: str) -> None:
+    def _worked(self) -> None:
+        self._trouble = ""
+        self._channel._works(f"{self._channel.name} receive")
+
+    async def _take(self, sender: str, text: str, id: str) -> bool:
         name = self._channel.name
+        try:
+            chat = self._channel.chat_of(sender)
+        except RumiError as error:
+            self._channel._failed(f"{name} take", error)
+            return False
         digest = hashlib.sha256(f"{name} {sender} {id}".encode("utf-8", "replace")).digest()
         number = int.from_bytes(digest[:8]) >> 1
         message = Incoming(
             Update(name, number),
-            self._channel.chat_of(sender),
+            chat,
             text,
             origin=number,
             channel=name,
@@ -306,4 +346,5 @@ class _Receiver(Actor[StopReceiving]):
         with trio.CancelScope(shield=True, deadline=trio.current_time() + STOP_S):
             (new,) = await self._inbox.accept_all([message])
             self._stored += new
-        self._trouble = ""
+        self._worked()
+        return True

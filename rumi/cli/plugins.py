@@ -10,6 +10,8 @@ from rumi.cli.speaking import Listing, say, tr, translate
 from rumi.platform.printable import flat
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rumi.platform.config.cascade import Loaded
     from rumi.platform.home import Home
 
@@ -35,9 +37,10 @@ def list_(as_json: bool) -> None:
 
     Plugins that are switched on are loaded to check them; the others are not.
     """
-    from rumi.app.plugin_rows import checked_rows
+    from rumi.app.plugin_rows import checked_rows, with_problems
 
-    rows = checked_rows(_loaded()[1].plugins)
+    home, loaded = _loaded()
+    rows = with_problems(checked_rows(loaded.plugins), _running_problems(home))
     if as_json:
         echo_json([row.to_json() for row in rows], indent=2)
         return
@@ -50,6 +53,20 @@ def list_(as_json: bool) -> None:
             echo(f"  {flat(added)}")
         for problem in row.problems:
             echo(flat_lines(f"  ✗ {translate(problem)}"))
+
+
+def _running_problems(home: "Home") -> "Mapping[str, tuple[str, ...]]":
+    """Return the problems that the running process knows of each plugin; empty if none runs or answers."""
+    from rumi.cli.control import daemon_status
+    from rumi.errors import RumiError
+
+    if not home.lock_holder():
+        return {}
+    try:
+        rows = daemon_status().get("plugins", [])
+    except RumiError:
+        return {}
+    return {row["name"]: tuple(row["problems"]) for row in rows}
 
 
 @command.command()

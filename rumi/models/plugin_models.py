@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from rumi.errors import ConfigError
 from rumi.models.chain import ChainStep
-from rumi.models.model import Emit, Model, ModelError, ModelRequest, Reply
+from rumi.models.model import Emit, Model, ModelError, ModelRequest, Reply, ToolCall
 from rumi.models.token_budget import TokenBudget
-from rumi.platform.config.plugins import PluginContext, PluginPart, Registration
+from rumi.platform.config.plugins import FAULTS, PluginContext, PluginNotes, PluginPart, Registration
 from rumi.platform.config.providers import PLUGIN
 
 
@@ -31,9 +32,17 @@ class ModelPlugin(Registration):
 class GuardedModel:
     """A plugin's model: whatever else than a `ModelError` it raises becomes one."""
 
-    def __init__(self, name: str, inner: Model) -> None:
+    def __init__(
+        self,
+        name: str,
+        inner: Model,
+        failed: Callable[[str, BaseException], None],
+        works: Callable[[str], None],
+    ) -> None:
         self._name = name
         self._inner = inner
+        self._failed = failed
+        self._works = works
 
     @property
     def name(self) -> str:
@@ -46,18 +55,36 @@ class GuardedModel:
         Raises:
             ModelError: The plugin's model has failed.
         """
+        what = f"{ModelPlugin.group}: {self._name}"
         try:
-            return await self._inner.reply(request, emit)
+            reply = await self._inner.reply(request, emit)
+            _check(reply)
         except ModelError:
             raise
-        except Exception as error:
+        except FAULTS as error:
+            self._failed(what, error)
             why = f"{type(error).__name__}: {error}"[:500]
             raise ModelError(
                 "server", "The adapter of {model} failed: {why}", model=self._name, why=why
             ) from error
+        self._works(what)
+        return reply
 
 
-def plugin_step(name: str, parts: Mapping[str, PluginPart[ModelPlugin]]) -> ChainStep:
+def _check(reply: object) -> None:
+    """Check what a plugin's model returned, because the agent works with it.
+
+    Raises:
+        TypeError: It is not a `Reply`, or the arguments of a call are no JSON text.
+    """
+    if not isinstance(reply, Reply) or not isinstance(reply.text, str):
+        raise TypeError(f"reply() returned {type(reply).__name__}, which is not a Reply with a text")
+    for call in reply.tool_calls:
+        if not isinstance(call, ToolCall) or not isinstance(call.arguments, str):
+            raise TypeError("a tool call has arguments that are not a JSON text")
+
+
+def plugin_step(name: str, parts: Mapping[str, PluginPart[ModelPlugin]], notes: PluginNotes) -> ChainStep:
     """Return the chain step of a model `plugin:NAME:MODEL`.
 
     Raises:
@@ -77,8 +104,12 @@ def plugin_step(name: str, parts: Mapping[str, PluginPart[ModelPlugin]]) -> Chai
         made = part.registration.model(model, part.context)
     except ConfigError:
         raise
-    except Exception as error:
+    except FAULTS as error:
+        notes.add(part.context.plugin, f"{ModelPlugin.group}: {name}", error)
         why = f"{type(error).__name__}: {error}"[:500]
         raise ConfigError("The adapter of {name} failed: {why}", name=f"{name!r}", why=why) from error
     budget = TokenBudget(part.registration.context_tokens)
-    return ChainStep(GuardedModel(name, made), f"{PLUGIN}:{adapter}", budget, part.registration.pictures)
+    failed, works = (partial(one, part.context.plugin) for one in (notes.add, notes.clear))
+    return ChainStep(
+        GuardedModel(name, made, failed, works), f"{PLUGIN}:{adapter}", budget, part.registration.pictures
+    )

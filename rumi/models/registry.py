@@ -205,7 +205,8 @@ def _custom(registry: Registry, name: str, first: bool) -> ChainStep:
 
 
 def _of_plugin(registry: Registry, name: str, first: bool) -> ChainStep:
-    return plugin_step(name, registry.settings.plugins)
+    settings = registry.settings
+    return plugin_step(name, settings.plugins, settings.plugin_notes)
 
 
 FACTORIES: Final[Mapping[str, Factory]] = {

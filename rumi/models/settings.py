@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from rumi.platform.config.cascade import Loaded
+from rumi.platform.config.plugins import PluginNotes
 from rumi.platform.config.providers import CUSTOM, OFFLINE, PLUGIN, PROVIDERS, key_owner, known
 from rumi.platform.config.schema import ModelSection
 from rumi.platform.config.secrets import Secrets, plain
@@ -26,13 +27,14 @@ _OFFLINE_CONTEXT_TOKENS: Final = 131_072
 class ModelSettings:
     """The section `[model]`, with the keys of its servers and the language of a process.
 
-    `plugins` are the adapters of plugins by name.
+    `plugins` are the adapters of plugins by name, and `plugin_notes` takes what is wrong with them.
     """
 
     section: ModelSection = field(default_factory=ModelSection)
     secrets: Secrets = field(default_factory=Secrets, repr=False)
     language: Language = "en"
     plugins: "Mapping[str, PluginPart[ModelPlugin]]" = field(default_factory=dict, repr=False)
+    plugin_notes: PluginNotes = field(default_factory=PluginNotes, repr=False)
 
     @property
     def default(self) -> str:
@@ -156,7 +158,9 @@ def model_settings_of(
     Raises:
         ConfigError: The key of the default model or of a fallback cannot be read, unless `lenient` is set.
     """
-    settings = ModelSettings(loaded.settings.model, loaded.secrets, language, _of_plugins(loaded))
+    settings = ModelSettings(
+        loaded.settings.model, loaded.secrets, language, _of_plugins(loaded), loaded.plugins.notes
+    )
     settings = settings.changed(default=default) if default else settings
     for name in (settings.default, *settings.fallbacks):
         if (key_name := key_owner(name)) in loaded.secrets.faults and not lenient:

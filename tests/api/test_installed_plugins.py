@@ -88,6 +88,12 @@ def test_wrong_settings_and_a_missing_package_are_named_and_nothing_else_breaks(
     assert "settings.times is not allowed" in rows["rumi-greetings"]["problems"][0]
     assert rows["rumi-gone"]["problems"] == ["It is not installed in this environment."]
     program.config.write_text(
+        "[plugins.rumi-greetings]\nenabled = true\n[plugins.rumi-greetings.settings]\ntimes = [1]\n"
+        "day = 2026-11-29\ntable = {a = [1]}\n"
+    )
+    (row,) = json.loads(program.run("plugins", "--json"))
+    assert "Unknown key plugins.rumi-greetings.settings.day" in row["problems"][0]
+    program.config.write_text(
         "[plugins.rumi-greetings]\nenabled = true\n[plugins.rumi-greetings.settings]\nloud = true\n"
     )
     (row,) = json.loads(program.run("plugins", "--json"))

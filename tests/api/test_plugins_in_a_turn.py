@@ -1,6 +1,7 @@
 """Plugins in a whole Rumi: tools, models, tasks, readers and channels, and what they do when they break."""
 
 import os
+import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from rumi.api import (
     Supervisor,
     Take,
     Tool,
+    ToolCall,
     ToolContext,
     ToolPlugin,
     answers,
@@ -232,7 +234,7 @@ async def test_a_reader_of_a_plugin_reads_files_in_a_confined_process(tmp_path: 
     assert (await viewer.file("cli", "b")).text == "LOUD THREE"  # type: ignore[union-attr]
     (workspace / "other.txt").write_text("x")
     assert await viewer.file("cli", "other.txt") is None
-    with pytest.raises(ViewRefused, match="ValueError"):
+    with pytest.raises(ViewRefused, match="ValueError: no words"):
         await viewer.file("cli", "broken.loud")
     with pytest.raises(ViewRefused, match="PermissionError"):
         await viewer.file("cli", "curious.loud")
@@ -281,6 +283,60 @@ def line(service: Service) -> ChannelPlugin:
 
 
 FAST = Backoff(first_s=0.01, factor=1.0, cap_s=0.01)
+
+
+@pytest.mark.parametrize("name", ["ana", "ana@example.org", "böb_", "room-1", "-a-b", "a b", "\x00"])
+def test_a_name_in_a_chat_id_stays_itself(name: str) -> None:
+    prefix = line(Service([], [])).prefix("line")
+    channel = Line(Serving(*[None] * 6, prefix=prefix), Service([], []))  # type: ignore[arg-type]
+    chat = channel.chat_of(name)
+    assert channel.name_of(chat) == name
+    assert re.fullmatch(r"via-line-[A-Za-z0-9-]{1,50}", chat)
+
+
+async def test_a_message_that_no_chat_can_take_is_noted_and_the_next_one_is_taken() -> None:
+    service = Service([("x" * 60, "one", "1"), ("ana", "two", "2")], [])
+    async with running({"line": line(service)}, replies=["Hello."]) as rumi:
+        with trio.fail_after(20):
+            while not service.got:  # noqa: ASYNC110
+                await trio.sleep(0.02)
+        assert any("too long" in problem for problem in rumi.problems())
+
+
+async def test_a_problem_is_gone_when_the_same_works_again() -> None:
+    service = Service([("ana", "one", "1")], [], failing=1, refusing=1)
+    async with running({"line": line(service)}, replies=["Hello."]) as rumi:
+        with trio.fail_after(20):
+            while not service.got:  # noqa: ASYNC110
+                await trio.sleep(0.005)
+            while rumi.problems():  # noqa: ASYNC110
+                await trio.sleep(0.02)
+
+
+async def test_what_tools_and_actors_raise_is_noted_too() -> None:
+    async def leave() -> str:
+        """End the process."""
+        await trio.lowlevel.checkpoint()
+        raise SystemExit(3)
+
+    plugin = ToolPlugin(api="1.0", tools=lambda context: (FunctionTool(leave, reads=True),))
+    async with running({"leaving": plugin}, replies=[MakeCall("leave"), "Still here."]) as rumi:
+        assert await rumi.say("Leave.") == "Still here."
+        assert rumi.problems() == ("rumi.tools: leave: SystemExit: 3",)
+
+
+@pytest.mark.parametrize("reply", [None, Reply(None), Reply("", (ToolCall("1", "x", {}),))])  # type: ignore[arg-type]
+async def test_what_a_model_returns_is_checked(reply: object) -> None:
+    class Odd:
+        name = "odd"
+
+        async def reply(self, request: object, emit: object) -> object:
+            await trio.lowlevel.checkpoint()
+            return reply
+
+    plugin = ModelPlugin(api="1.0", model=lambda name, context: Odd())  # type: ignore[arg-type,return-value]
+    async with running({"odd": plugin}) as rumi:
+        assert "The adapter of plugin:odd:x failed" in await rumi.say("Hello.", model="plugin:odd:x")
 
 
 async def test_a_simple_channel_takes_each_message_once_and_sends_each_reply() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 def shout(body: bytes, name: str) -> Iterator[str]:
     """The file's words in capitals."""
     if body == b"crash":
-        raise ValueError
+        raise ValueError("no words")
     if body == b"open":
         open("/etc/passwd").close()
     yield from body.decode().upper().splitlines()

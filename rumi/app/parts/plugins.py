@@ -2,20 +2,33 @@
 
 import logging
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
-from actors import Supervisor
+from actors import Supervisor, TreeEvent
 from rumi.agent.plugin_tools import ToolContext, ToolPlugin
-from rumi.agent.tool import Tool
+from rumi.agent.tool import Tool, ToolResult
 from rumi.app.parts.inputs import TreeInputs
 from rumi.app.plugin_rows import plugin_rows
+from rumi.channels.registration import ChannelPlugin
 from rumi.chats.context import ChatView
 from rumi.errors import RumiError
-from rumi.platform.config.plugins import PluginPart, Plugins
+from rumi.platform.config.plugins import FAULTS, PluginPart, Plugins
 from rumi.tasks.kinds import TaskKind, TaskPlugin
 from rumi.web.readers.files.viewer import Viewer
 
 logger = logging.getLogger(__name__)
+
+
+def tools_place(part: PluginPart[ToolPlugin]) -> str:
+    """Return the id of the supervisor of the actors of a plugin's tools."""
+    return f"plugin-{part.name}"
+
+
+def channel_place(part: PluginPart[ChannelPlugin]) -> str:
+    """Return how the ids of the supervisors of a plugin's channel begin."""
+    return part.registration.prefix(part.name).text
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +43,41 @@ class PluginsPart:
     def _plugins(self) -> Plugins:
         return self.inputs.loaded.plugins
 
-    def _failed(self, plugin: str, error: Exception) -> None:
-        said = error.message if isinstance(error, RumiError) else f"{type(error).__name__}: {error}"[:500]
-        logger.warning("the plugin %s failed", plugin, exc_info=error)
-        self._plugins.notes.add(plugin, said)
+    def _failed(self, part: PluginPart[Any], error: BaseException) -> None:
+        logger.warning("the plugin %s failed", part.context.plugin, exc_info=error)
+        self._plugins.notes.add(part.context.plugin, f"{part.registration.group}: {part.name}", error)
+
+    def tree_happened(self, event: TreeEvent) -> None:
+        """Note the crash of a plugin's actor. Never raises."""
+        if event.error is None or not self._plugins.enabled:
+            return
+        place = "".join(event.path.split("/")[1:2])
+        plugins = [(part.context.plugin, tools_place(part)) for part in self._plugins.of(ToolPlugin)]
+        plugins += [(part.context.plugin, channel_place(part)) for part in self._plugins.of(ChannelPlugin)]
+        for plugin, begins in plugins:
+            if place.startswith(begins):
+                self._plugins.notes.add(plugin, event.path.partition("/")[2], event.error)
+
+    def _noting(self, part: PluginPart[ToolPlugin], tool: Tool) -> Tool:
+        """Return a tool whose unexpected errors are noted. They still become results of its calls."""
+        call, what = tool.call, f"{part.registration.group}: {tool.spec.name}"
+
+        async def noting(arguments: Mapping[str, object]) -> ToolResult:
+            try:
+                result = await call(arguments)
+            except RumiError:
+                raise
+            except FAULTS as error:
+                self._plugins.notes.add(part.context.plugin, what, error)
+                if isinstance(error, Exception):
+                    raise
+                raise RuntimeError("it wanted to end the process") from error
+            self._plugins.notes.clear(part.context.plugin, what)
+            return result
+
+        with suppress(AttributeError):  # a tool with slots is used as it is
+            tool.call = noting  # type: ignore[method-assign]
+        return tool
 
     def tools_for(self, view: ChatView, taken: Collection[str]) -> tuple[Tool, ...]:
         """Return the plugins' tools for one turn; tools with a name that is `taken` are left out."""
@@ -47,9 +91,9 @@ class PluginsPart:
                     if tool.spec.name in names:
                         raise RumiError("There is another tool {name}.", name=tool.spec.name)
                     names.add(tool.spec.name)
-                    tools.append(tool)
-            except Exception as error:  # noqa: BLE001  # a plugin may raise anything
-                self._failed(part.context.plugin, error)
+                    tools.append(self._noting(part, tool))
+            except FAULTS as error:
+                self._failed(part, error)
         return tuple(tools)
 
     def _context(self, part: PluginPart[ToolPlugin], view: ChatView) -> ToolContext:
@@ -76,8 +120,8 @@ class PluginsPart:
                 if part.name in own:
                     raise RumiError("Rumi has a kind of tasks {name} itself.", name=part.name)
                 found[part.name] = part.registration.kind(part.context)
-            except Exception as error:  # noqa: BLE001  # a plugin may raise anything
-                self._failed(part.context.plugin, error)
+            except FAULTS as error:
+                self._failed(part, error)
         return found
 
     def state(self) -> dict[str, object]:
@@ -92,11 +136,11 @@ def add_plugins(inputs: TreeInputs, viewer: Viewer) -> PluginsPart:
     plugins, actors = inputs.loaded.plugins, dict[str, object]()
     part = PluginsPart(inputs, viewer, actors)
     for one in plugins.of(ToolPlugin):
-        place = Supervisor(f"plugin-{one.name}", isolates=True)
+        place = Supervisor(tools_place(one), isolates=True)
         try:
             actors[one.name] = one.registration.add_actors(place, one.context)
-        except Exception as error:  # noqa: BLE001  # a plugin may raise anything
-            part._failed(one.context.plugin, error)
+        except FAULTS as error:
+            part._failed(one, error)
             continue
         if place.children():
             inputs.root.add_supervisor(place)

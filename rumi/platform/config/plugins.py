@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Final, Generic, TypeVar
 
-from rumi.errors import ConfigError, RumiError
+from rumi.errors import ConfigError, RumiError, single
 from rumi.platform.config.schema import PluginSection
 from rumi.platform.config.secrets import Secrets, plugin_key
 from rumi.texts import Text, add_catalogues
@@ -30,6 +30,7 @@ FOLDER: Final = "plugins"
 ENTRY_NAME: Final = re.compile(r"[a-z][a-z0-9]{0,15}")
 _VERSION: Final = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})")
 _MOST_NOTES: Final = 20
+MOST_NOTE_CHARS: Final = 500
 
 R = TypeVar("R", bound="Registration")
 
@@ -105,19 +106,34 @@ class PluginPart(Generic[R]):
     context: PluginContext
 
 
+FAULTS: Final = (Exception, SystemExit)
+"""What code of a plugin may raise without ending the process. A cancellation and a Ctrl-C pass."""
+
+
 class PluginNotes:
-    """What went wrong in plugins: the last notes of each, for the status and for `rumi plugins`."""
+    """What is wrong in plugins, by what fails, for the status, `rumi plugins` and `rumi doctor`.
+
+    A later success removes the note.
+    """
 
     def __init__(self) -> None:
         self._notes: dict[str, dict[str, str]] = {}
 
-    def add(self, plugin: str, note: str) -> None:
-        """Add a note; a note that was added before counts once."""
+    def add(self, plugin: str, what: str, error: BaseException) -> None:
+        """Note that `what` of a plugin has failed, such as `receive` of its channel."""
+        only = single(error)
+        said: str = f"{type(only).__name__}: {only}"[:MOST_NOTE_CHARS]
+        if isinstance(only, RumiError):
+            said = only.text
         notes = self._notes.setdefault(plugin, {})
-        notes.pop(note, None)
-        notes[note] = note
+        notes.pop(what, None)
+        notes[what] = Text("{what}: {said}", what=what, said=said) if what else said
         if len(notes) > _MOST_NOTES:
             del notes[next(iter(notes))]
+
+    def clear(self, plugin: str, what: str) -> None:
+        """Remove the note that `what` of a plugin has failed: it works now."""
+        self._notes.get(plugin, {}).pop(what, None)
 
     def of(self, plugin: str) -> tuple[str, ...]:
         """Return the notes on a plugin, oldest first."""
@@ -162,7 +178,7 @@ class Plugins:
 
     def use(self, plugin: InstalledPlugin, registrations: Mapping[PluginEntry, object]) -> None:
         """Use a plugin that is not installed, with its loaded registrations: for tests."""
-        self._installed = {plugin.name: plugin}
+        self._installed = {**(self._installed or {}), plugin.name: plugin}
         self._loaded |= registrations
 
     def of(self, kind: type[R]) -> tuple[PluginPart[R], ...]:
@@ -174,7 +190,7 @@ class Plugins:
         for plugin in self.enabled:
             installed = self.installed().get(plugin)
             if installed is None:
-                self.notes.add(plugin, Text("It is not installed in this environment."))
+                self.notes.add(plugin, "", RumiError("It is not installed in this environment."))
                 continue
             for entry in installed.entries:
                 if entry.group != kind.group:
@@ -191,7 +207,7 @@ class Plugins:
                     registration = self._registration(entry, kind)
                     context = self._context(plugin, registration.settings, installed)
                 except RumiError as error:
-                    self.notes.add(plugin, error.message)
+                    self.notes.add(plugin, f"{entry.group}: {entry.name}", error)
                     continue
                 found[entry.name] = PluginPart(entry.name, registration, context)
         return tuple(found.values())
@@ -231,7 +247,7 @@ class Plugins:
         if entry not in self._loaded:
             try:
                 self._loaded[entry] = entry.load()
-            except (Exception, SystemExit) as error:
+            except FAULTS as error:
                 raise RumiError(
                     "{target} cannot be imported: {why}",
                     target=entry.target,
@@ -330,9 +346,8 @@ def _validated(
         return TypeAdapter(settings).validate_python(own)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        raise ConfigError(
-            "plugins.{plugin}.settings.{key} is not allowed: {why}.",
-            plugin=plugin,
-            key=".".join(map(str, first["loc"])),
-            why=first["msg"],
-        ) from None
+        key = ".".join(("plugins", plugin, "settings", *map(str, first["loc"])))
+        if first["type"] == "missing":
+            raise ConfigError("{key} is missing.", key=key) from None
+        why = first["msg"].removeprefix("Value error, ")
+        raise ConfigError("{key} is not allowed: {why}.", key=key, why=why) from None

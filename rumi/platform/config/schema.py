@@ -1159,19 +1159,16 @@ class TriggerSection(Section):
     mail_subject: Annotated[str, _checked(_check_pattern)] = "*"
 
 
-PluginValue: TypeAlias = bool | int | float | str | tuple[bool | int | float | str, ...]
-
-
 class PluginSection(Section):
     """`[plugins.NAME]`: an installed distribution that extends Rumi; without `enabled`, it is not loaded.
 
-    `settings` are the plugin's own, and `secrets` its secrets, each a reference such as `$VAR` or `!command`.
-    `role` is the role of the people on its channels.
+    `settings` are the plugin's own, which only the plugin can check, and `secrets` its secrets, each a
+    reference such as `$VAR` or `!command`. `role` is the role of the people on its channels.
     """
 
     enabled: bool = False
     role: Annotated[str, _checked(_check_server_name)] = "member"
-    settings: dict[Annotated[str, _checked(_check_server_name)], PluginValue] = {}
+    settings: dict[Annotated[str, _checked(_check_server_name)], Any] = {}
     secrets: dict[Annotated[str, _checked(_check_server_name)], KeyReference] = {}
 
 

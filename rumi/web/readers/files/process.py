@@ -11,6 +11,7 @@ from base64 import b64decode, b64encode
 from contextlib import suppress
 from typing import Any, Final
 
+from rumi.errors import RumiError
 from rumi.platform import text_decoding
 from rumi.sandbox.confined.child import ParentProcess
 from rumi.sandbox.confined.confinement import confine
@@ -23,6 +24,7 @@ _BOUNDS: Final = {
     resource.RLIMIT_CPU: 30,
 }
 NICE: Final = 10
+MOST_FAULT_CHARS: Final = 300
 
 
 def load(request: dict[str, Any]) -> None:
@@ -84,8 +86,13 @@ def _plugins_text(request: dict[str, Any], body: bytes) -> dict[str, object]:
     from rumi.web.readers.pages.documents.lines import text_of
 
     module, _, name = str(request["function"]).partition(":")
-    read = getattr(importlib.import_module(module), name)(body, str(request["name"]))
-    text, cut = text_of([read] if isinstance(read, str) else read, int(request["most_chars"]))
+    try:
+        read = getattr(importlib.import_module(module), name)(body, str(request["name"]))
+        text, cut = text_of([read] if isinstance(read, str) else read, int(request["most_chars"]))
+    except RumiError as error:
+        return {"failed": error.message.rstrip(".")}
+    except (ValueError, TypeError) as error:
+        return {"failed": f"its reader says: {type(error).__name__}: {error}"[:MOST_FAULT_CHARS]}
     return {"format": str(request["format"]), "text": clean(text), "cut": cut}
 
 
