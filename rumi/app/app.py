@@ -150,8 +150,9 @@ async def open_app(
                 )
                 for row in plugin_rows(loaded.plugins) if loaded.plugins.enabled else ():
                     for problem in row.problems if row.enabled else ():
-                        said = "⚠️ Plugin {name}: {problem}"
-                        notes.append(gettext(language, said, name=row.name, problem=problem))
+                        notes.append(
+                            gettext(language, "⚠️ Plugin {name}: {problem}", name=row.name, problem=problem)
+                        )
                 stack.enter_context(closing(tree.audit))
                 await stack.enter_async_context(_unless_deleted(home))
                 await stack.enter_async_context(tree.root.running())
