@@ -4,8 +4,8 @@ import time
 from datetime import datetime
 from typing import Any, Final
 
-from rumi.app.moving.reading import hidden, instant, mapping, word
-from rumi.app.moving.records import ForeignHome, MovedSchedule
+from rumi.app.moving.reading import instant, mapping, word
+from rumi.app.moving.records import ForeignHome, MovedSchedule, hidden
 from rumi.platform.zones import zone_of_machine
 from rumi.tasks.schedules.stored import FAR_S, MOST_CHARS
 from rumi.tasks.schedules.times import NotATime, checked_cron, local_time, named_zone

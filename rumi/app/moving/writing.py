@@ -52,7 +52,7 @@ from rumi.store.journal.moving_in import (
 from rumi.store.journal.records import ScheduleRecord
 from rumi.store.journal.schedules import set_zone, zone_of
 from rumi.tasks.schedules.times import NotATime, following
-from rumi.texts import Language, Text, gettext
+from rumi.texts import Language, Text, gettext, os_error
 
 FOLDER: Final = "imports"
 """The folder in the home with the reports, and with files that are kept but not used."""
@@ -177,10 +177,13 @@ class HomeWriter:
         kept: list[str] = []
         for text in self._moved.texts:
             path = folder / text.name
-            if not self._dry:
-                _make(folder)
-                atomic_write(path, text.content)
-            kept.append(str(path))
+            try:
+                if not self._dry:
+                    _make(folder)
+                    atomic_write(path, text.content)
+                kept.append(str(path))
+            except OSError as error:  # for example, its name is too long, or a folder has it
+                self._leave("memory", text.name, Text("{why}", why=os_error(error)))
         return kept
 
     async def _skills(self, figures: PartFigures) -> None:
