@@ -134,7 +134,7 @@ def released(folder: Path, umask: int, zone: str) -> Release:
 
 @pytest.fixture(scope="module")
 def twice(tmp_path_factory: pytest.TempPathFactory) -> tuple[Release, Release]:
-    """Releases of one commit from two folders, with other times and modes of files, umasks, zones, settings."""
+    """Releases of one commit from two folders, with other times and modes of files, umasks and settings."""
     first = tmp_path_factory.mktemp("first") / "rumi"
     first.mkdir()
     for name in FILES:
