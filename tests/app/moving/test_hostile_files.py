@@ -19,6 +19,7 @@ from rumi.app.moving.notes import add_notes
 from rumi.app.moving.reading import Budget, loads
 from rumi.app.moving.records import ForeignHome
 from rumi.app.moving.settings import add_model, keep_text, keys_in, leave_servers
+from rumi.errors import UsageError
 from rumi.tasks.bots.foreign import ForeignFolder
 from tests.app.moving.building import BREAD, SUM, conversation, export, home_of, move_in, node
 
@@ -190,3 +191,12 @@ def test_rows_that_are_larger_than_their_database_end_it() -> None:
         rows = ForeignDatabase(db, 2_000).rows("t", ("a",))
         with pytest.raises(sqlite3.DatabaseError, match="larger than the file"):
             list(rows)
+
+
+@pytest.mark.parametrize(
+    ("kind", "other"), [("nanobot", "openclaw"), ("openclaw", "nanobot"), ("openbot", "hermes")]
+)
+def test_the_home_of_another_program_is_named(tmp_path: Path, kind: Any, other: str) -> None:
+    home = home_of(other, tmp_path)
+    with pytest.raises(UsageError, match=f"is a home of .*rumi import {other} {home}"):
+        read_home(kind, home, Budget())
