@@ -196,7 +196,14 @@ class HomeWriter:
         taken = {
             same(entry.skill.name): entry.skill.folder for entry in Catalogue(found).look().listed.entries
         }
+        coming: dict[str, MovedSkill] = {}
         for skill in self._moved.skills:
+            if (other := coming.get(same(skill.name))) is not None:  # two skills of the other program
+                if _words(other) == _words(skill):
+                    figures.count(skill.name, False)
+                else:
+                    self._leave("skills", skill.name, Text("another skill has its name"))
+                continue
             there = taken.get(same(skill.name), root / "skills" / skill.name)
             if os.path.lexists(there):
                 if _is_same(there, skill):
@@ -208,7 +215,7 @@ class HomeWriter:
                 # It would be on, and a foreign skill is on only if a person wants that.
                 self._leave("skills", skill.name, Text("RUMI_SKILLS__DISABLED would leave it on"))
                 continue
-            taken[same(skill.name)] = there
+            coming[same(skill.name)] = skill
             figures.count(skill.name, True)
             if not self._dry:
                 # Off first: killed in between, the folder is not there.
@@ -345,8 +352,12 @@ def _make(folder: Path) -> None:
 
 def _is_same(folder: Path, skill: MovedSkill) -> bool:
     """Return True if the folder has the same SKILL.md."""
-    words = next(content for path, content in skill.files if path == FILE)
+    words = _words(skill)
     try:
         return read_foreign(folder / FILE, len(words)) == words
     except OSError:
         return False
+
+
+def _words(skill: MovedSkill) -> bytes:
+    return next(content for path, content in skill.files if path == FILE)

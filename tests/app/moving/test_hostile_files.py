@@ -200,3 +200,33 @@ def test_the_home_of_another_program_is_named(tmp_path: Path, kind: Any, other: 
     home = home_of(other, tmp_path)
     with pytest.raises(UsageError, match=f"is a home of .*rumi import {other} {home}"):
         read_home(kind, home, Budget())
+
+
+@pytest.mark.parametrize("kind", ["nanobot", "openclaw"])
+def test_jobs_without_an_id_do_not_replace_each_other(tmp_path: Path, kind: Any) -> None:
+    (home := tmp_path / "home").mkdir()
+    (home / "config.json" if kind == "nanobot" else home / "openclaw.json").write_text("{}")
+    (home / "cron").mkdir()
+    payload = {"kind": "agentTurn"}
+    jobs = [
+        {"id": id, "schedule": {"kind": "cron", "expr": "0 3 * * *"}, "payload": payload | {"message": text}}
+        for id, text in ((None, "one"), ("", "two"), ({}, "three"), ("x", "four"))
+    ]  # fmt: skip
+    (home / "cron/jobs.json").write_text(json.dumps({"jobs": jobs}))
+    first, second = (read_home(kind, home, Budget()).schedules for _ in range(2))
+    assert [one.text for one in first] == ["one", "two", "three", "four"]
+    assert len({one.id for one in first}) == 4
+    assert first == second
+
+
+def test_a_preview_counts_skills_of_one_name_as_the_import_does(tmp_path: Path) -> None:
+    home = home_of("nanobot", tmp_path)
+    for folder, name, words in (("a", "same", "hi"), ("b", "same", "hi"), ("c", "Same", "other")):
+        (skill := home / "workspace/skills" / folder).mkdir()
+        (skill / "SKILL.md").write_text(f"---\nname: {name}\ndescription: x\n---\n{words}\n")
+    found = [
+        trio.run(lambda dry=dry: move_in(tmp_path / "rumi", "nanobot", home, dry=dry))
+        for dry in (True, False)
+    ]
+    assert [(one.parts["skills"].new, one.parts["skills"].here) for one in found] == [(2, 1), (2, 1)]
+    assert all("another skill has its name" in {str(left.why) for left in one.left_out} for one in found)
