@@ -18,7 +18,7 @@ from rumi.platform.printable import flat
 from rumi.texts import Text
 
 if TYPE_CHECKING:
-    from rumi.app.moving.records import ForeignHome, Kind, NotTaken, Part
+    from rumi.app.moving.records import ForeignHome, Kind, NotImported, Part
     from rumi.app.moving.report import ImportReport
     from rumi.memory.actor import AskMemory
     from rumi.platform.home import Home
@@ -282,7 +282,7 @@ def _figures(new: int, here: int) -> str:
     return ", ".join([*parts, *([tr("{count} here already", count=here)] if here else [])])
 
 
-def _show_left_out(left_out: "list[NotTaken]") -> None:
+def _show_left_out(left_out: "list[NotImported]") -> None:
     if not left_out:
         return
     say("Not taken over:")

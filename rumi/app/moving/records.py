@@ -112,7 +112,7 @@ class MovedText:
 
 
 @dataclass(frozen=True, slots=True)
-class NotTaken:
+class NotImported:
     """Something that is not taken over, and why. `count` is how many there are of it."""
 
     part: Part
@@ -138,7 +138,7 @@ class ForeignHome:
     texts: list[MovedText] = field(default_factory=list)
     settings: dict[str, str] = field(default_factory=dict)
     zone: str = ""
-    left_out: list[NotTaken] = field(default_factory=list)
+    left_out: list[NotImported] = field(default_factory=list)
     _places: dict[tuple[Part, str, str], int] = field(default_factory=dict, repr=False)
 
     def leave(self, part: Part, what: str, why: Text, count: int = 1) -> None:
@@ -149,10 +149,10 @@ class ForeignHome:
         place = self._places.get((part, what, why))
         if place is not None:
             one = self.left_out[place]
-            self.left_out[place] = NotTaken(part, one.what, one.why, one.count + count)
+            self.left_out[place] = NotImported(part, one.what, one.why, one.count + count)
         elif len(self.left_out) < MOST_LEFT_OUT:
             self._places[part, what, why] = len(self.left_out)
-            self.left_out.append(NotTaken(part, hidden(what), _hidden(why), count))
+            self.left_out.append(NotImported(part, hidden(what), _hidden(why), count))
 
 
 def _hidden(why: Text) -> Text:

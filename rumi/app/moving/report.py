@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from rumi.app.moving.records import Kind, NotTaken, Part, hidden
+from rumi.app.moving.records import Kind, NotImported, Part, hidden
 from rumi.texts import Language, translate
 
 EXAMPLES: Final = 3
@@ -46,7 +46,7 @@ class ImportReport:
     chats: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
     people: list[str] = field(default_factory=list)
-    left_out: list[NotTaken] = field(default_factory=list)
+    left_out: list[NotImported] = field(default_factory=list)
     file: Path | None = None
 
     def is_empty(self, *, people: bool) -> bool:

@@ -22,7 +22,7 @@ from rumi.app.moving.records import (
     MovedSchedule,
     MovedSession,
     MovedSkill,
-    NotTaken,
+    NotImported,
     Part,
     number_of,
 )
@@ -124,7 +124,7 @@ class HomeWriter:
         await self._threads(self._save)
 
     def _leave(self, part: Part, what: str, why: Text, count: int = 1) -> None:
-        self._report.left_out.append(NotTaken(part, what, why, count))
+        self._report.left_out.append(NotImported(part, what, why, count))
 
     async def _sessions(self, figures: PartFigures) -> None:
         source = f"import-{self._moved.kind}"
