@@ -29,9 +29,21 @@ class NotReady(Exception):
 
 
 def git(root: Path, *words: str) -> str:
-    """Return what git prints."""
-    done = subprocess.run(["git", *words], cwd=root, check=True, capture_output=True, text=True)
-    return done.stdout.strip()
+    """Return what git prints.
+
+    Raises:
+        NotReady: git is missing, or refuses, for example because the folder is no clone.
+    """
+    return _git(root, *words).decode("utf-8", "replace").strip()
+
+
+def _git(root: Path, *words: str) -> bytes:
+    try:
+        return subprocess.run(["git", *words], cwd=root, check=True, capture_output=True).stdout
+    except FileNotFoundError:
+        raise NotReady("git is missing. A release is made from a clone, with git.") from None
+    except subprocess.CalledProcessError as error:
+        raise NotReady(f"git failed: {error.stderr.decode('utf-8', 'replace').strip()}") from None
 
 
 def version_of(root: Path) -> str:
@@ -75,8 +87,9 @@ def build(root: Path, dist: Path) -> list[Path]:
     }
     dist.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="rumi-release-") as folder:
-        # Only what is committed: git leaves out ignored files, which a folder may have.
-        archive = subprocess.run(["git", "archive", "HEAD"], cwd=root, check=True, capture_output=True).stdout
+        # Only what is committed: git leaves out ignored files, which a folder may have. The settings are
+        # git's own, whatever this machine has.
+        archive = _git(root, "-c", "core.autocrlf=false", "-c", "tar.umask=0002", "archive", "HEAD")
         tree = Path(folder, "tree")
         with tarfile.open(fileobj=io.BytesIO(archive)) as files:
             files.extractall(tree, filter="data")

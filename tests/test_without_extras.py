@@ -239,10 +239,10 @@ def test_the_command_fits_the_installation(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr("sys.prefix", str(tmp_path))
     monkeypatch.setattr("sys.executable", str(tmp_path / "bin/python"))
     assert install_command("office").endswith("-m pip install 'rumi[office]'")
-    (tmp_path / "uv-receipt.toml").touch()
+    (tmp_path / "pyvenv.cfg").write_text("home = /usr/bin\nuv = 0.9.2\nversion_info = 3.12.3\n")
     install_command.cache_clear()
     assert install_command("office") == f"uv pip install --python {tmp_path}/bin/python 'rumi[office]'"
-    (tmp_path / "uv-receipt.toml").unlink()
+    (tmp_path / "pyvenv.cfg").write_text("home = /usr/bin\nversion = 3.12.3\n")
     (tmp_path / "pipx_metadata.json").touch()
     install_command.cache_clear()
     assert install_command("office") == "pipx runpip rumi install 'rumi[office]'"

@@ -18,7 +18,7 @@ from rumi.platform.printable import flat
 from rumi.texts import Text
 
 if TYPE_CHECKING:
-    from rumi.app.moving.records import ForeignHome, Kind, NotTaken, Part
+    from rumi.app.moving.records import ForeignHome, Kind, NotImported, Part
     from rumi.app.moving.report import ImportReport
     from rumi.memory.actor import AskMemory
     from rumi.platform.home import Home
@@ -49,10 +49,10 @@ EXAMPLE_CHARS: Final = 32
 @click.option("--dry-run", is_flag=True, help="Only show what would be taken over.")
 @click.option("-y", "--yes", is_flag=True, help="Import without asking. People get rights only with --only.")
 @click.option(
-    "--only", default="", metavar="PARTS", help="Of: sessions,memory,skills,schedules,people,config."
+    "--only", default=None, metavar="PARTS", help="Of: sessions,memory,skills,schedules,people,config."
 )
 @JSON
-def command(kind: str, path: Path | None, dry_run: bool, yes: bool, only: str, as_json: bool) -> None:
+def command(kind: str, path: Path | None, dry_run: bool, yes: bool, only: str | None, as_json: bool) -> None:
     """Move in from another assistant: openclaw, nanobot, hermes, openbot or chatgpt.
 
     PATH is the program's home, or the export of ChatGPT (a ZIP file or a folder). It is only read. You see
@@ -67,7 +67,7 @@ def command(kind: str, path: Path | None, dry_run: bool, yes: bool, only: str, a
 
     program = cast("Kind", kind)
     parts = _parts(only)
-    source = usual_home(program) if path is None else path.expanduser().absolute()
+    source = usual_home(program) if path is None else Path(os.path.expanduser(path)).absolute()
     home = Home(home_from(os.environ)).make()
     moved = run_async(_read, program, source)
     with _locked(home, dry_run) as into:
@@ -76,7 +76,7 @@ def command(kind: str, path: Path | None, dry_run: bool, yes: bool, only: str, a
         preview = run_async(_move, into, moved, parts, True, False)
         if not as_json:
             _show(preview)
-        people = bool(only) and "people" in parts and yes
+        people = only is not None and "people" in parts and yes
         if dry_run or preview.is_empty(people=people or not yes):
             if as_json:
                 echo_json(preview.as_json(reader()), indent=2)
@@ -92,9 +92,14 @@ def command(kind: str, path: Path | None, dry_run: bool, yes: bool, only: str, a
     _show_done(done, preview)
 
 
-def _parts(only: str) -> "tuple[Part, ...]":
-    names = [name.strip() for name in only.split(",") if name.strip()] or list(PARTS)
-    if unknown := [name for name in names if name not in PARTS]:
+def _parts(only: str | None) -> "tuple[Part, ...]":
+    """Return the parts that `--only` names: people get rights by it, so it must name at least one.
+
+    Raises:
+        UsageError: It names none, or one that there is not.
+    """
+    names = list(PARTS) if only is None else [name.strip() for name in only.split(",") if name.strip()]
+    if unknown := [name for name in names if name not in PARTS] or [only or ""] * (not names):
         raise UsageError(
             "{name} is not a part.", "The parts are {parts}.", name=repr(unknown[0]), parts=", ".join(PARTS)
         )
@@ -277,7 +282,7 @@ def _figures(new: int, here: int) -> str:
     return ", ".join([*parts, *([tr("{count} here already", count=here)] if here else [])])
 
 
-def _show_left_out(left_out: "list[NotTaken]") -> None:
+def _show_left_out(left_out: "list[NotImported]") -> None:
     if not left_out:
         return
     say("Not taken over:")

@@ -98,13 +98,21 @@ def install_command(name: ExtraName) -> str:
     folder, prefix = Path(__file__).resolve().parents[2], Path(sys.prefix)
     if (folder / "deploy" / "environment.py").exists() and prefix.parent == folder:
         return f"make -C {shlex.quote(str(folder))} extra NAME={name}"
-    if (prefix / "uv-receipt.toml").exists():
+    if _is_of_uv(prefix):
         return f"uv pip install --python {shlex.quote(sys.executable)} 'rumi[{name}]'"
     if (prefix / "pipx_metadata.json").exists():
         return f"pipx runpip rumi install 'rumi[{name}]'"
     if find_spec("pip") is None:  # the image of deploy/Dockerfile
         return f"docker build --build-arg EXTRAS={name} -t rumi -f deploy/Dockerfile ."
     return f"{shlex.quote(sys.executable)} -m pip install 'rumi[{name}]'"
+
+
+def _is_of_uv(prefix: Path) -> bool:
+    """Return True if uv has made the environment, which then has no pip."""
+    try:
+        return "\nuv = " in f"\n{(prefix / 'pyvenv.cfg').read_text('utf-8', 'replace')}"
+    except OSError:
+        return False
 
 
 def _can_be_imported(module: str) -> bool:

@@ -133,3 +133,17 @@ def test_setup_names_the_command_on_a_fresh_home(rumi: Program, tmp_path: Path) 
     assert hint in rumi.run("setup", code=None).stdout
     rumi.run("import", "nanobot", "--yes")
     assert "rumi import" not in rumi.run("setup", code=None).stdout
+
+
+@pytest.mark.parametrize("only", ["", ",", "people,nobody"])
+def test_only_must_name_parts_so_that_nobody_gets_rights_by_chance(
+    rumi: Program, tmp_path: Path, only: str
+) -> None:
+    refused = rumi.run("import", "nanobot", str(home_of("nanobot", tmp_path)), "--only", only, "-y", code=2)
+    assert "is not a part. The parts are sessions, memory" in refused.stderr
+    assert not (tmp_path / "home" / "config.toml").exists()
+
+
+def test_the_home_of_an_unknown_user_is_no_home(rumi: Program) -> None:
+    refused = rumi.run("import", "nanobot", "~nobody-has-this-name/.nanobot", code=2)
+    assert "is not a home of nanobot. Name its folder." in refused.stderr

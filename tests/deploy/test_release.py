@@ -92,6 +92,15 @@ def test_a_version_that_another_commit_has_is_refused(small: Path) -> None:
     assert "v1.2.3 is another commit already" in refused(small)
 
 
+def test_a_folder_that_is_no_clone_and_a_machine_without_git_get_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    assert "git failed: fatal: not a git repository" in refused(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "git is missing" in refused(tmp_path)
+
+
 def test_the_changelog_begins_with_this_version_or_with_what_is_unreleased() -> None:
     sections = SECTION.findall((ROOT / "CHANGELOG.md").read_text("utf-8"))
     assert sections[0][0] in (__version__, "Unreleased")
@@ -125,7 +134,7 @@ def released(folder: Path, umask: int, zone: str) -> Release:
 
 @pytest.fixture(scope="module")
 def twice(tmp_path_factory: pytest.TempPathFactory) -> tuple[Release, Release]:
-    """Releases of one commit from two folders, with other times and modes of files, umasks and time zones."""
+    """Releases of one commit from two folders, with other times and modes of files, umasks and settings."""
     first = tmp_path_factory.mktemp("first") / "rumi"
     first.mkdir()
     for name in FILES:
@@ -141,6 +150,7 @@ def twice(tmp_path_factory: pytest.TempPathFactory) -> tuple[Release, Release]:
         path.chmod(0o600)
     (second / "rumi/__pycache__").mkdir()
     (second / "rumi/__pycache__/left.cpython-311.pyc").write_bytes(b"what git ignores")
+    (second.parent / ".gitconfig").write_text("[core]\nautocrlf = true\n[tar]\numask = 0077\n")
     return released(first, 0o022, "UTC"), released(second, 0o077, "Asia/Tokyo")
 
 

@@ -214,6 +214,15 @@ def _plain_text(part: list[str]) -> str:
     return text
 
 
+def yaml_values(text: str, most_events: int) -> Value:
+    """Return the value of any YAML, read as front matter is: scalars stay text, and merges are plain keys.
+
+    Raises:
+        SkillError: The text is not YAML, has more than `most_events` values, or nests them too deeply.
+    """
+    return _Reader(most_events).read(text)
+
+
 def _normal(key: str) -> str:
     return key.strip().casefold().replace("-", "_")
 
@@ -226,8 +235,8 @@ def _named(keys: list[str]) -> str:
 class _Reader:
     """Builds values from YAML events. `repeated` are the keys that are in the outermost mapping twice."""
 
-    def __init__(self) -> None:
-        self._left = MOST_EVENTS
+    def __init__(self, most_events: int = MOST_EVENTS) -> None:
+        self._left = most_events
         self.repeated: list[str] = []
 
     def read(self, text: str) -> Value:

@@ -9,13 +9,14 @@ import json
 import os
 import re
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 from rumi.app.moving.notes import add_fact
-from rumi.app.moving.reading import HomeReader, hidden, instant, listed, mapping, utf8, word
-from rumi.app.moving.records import MovedText
+from rumi.app.moving.reading import HomeReader, instant, listed, mapping, utf8, word
+from rumi.app.moving.records import MovedText, hidden
 from rumi.app.moving.talks import ForeignMessage, add_session, plain
 from rumi.errors import UsageError
 from rumi.platform.openat import READ, is_ordinary, opened
@@ -23,10 +24,14 @@ from rumi.texts import Text
 
 MOST_BYTES: Final = 400_000_000
 MOST_DIRECTORY_BYTES: Final = 20_000_000
+MOST_CONVERSATION_CHARS: Final = 16_000_000
+"""Length up to which a conversation is read, whatever it holds; one of twice the length never is."""
 MOST_NODES: Final = 100_000
 _FILES: Final = re.compile(r"conversations(?:-\d{1,6})?\.json")
 _SEPARATOR: Final = re.compile(r"[\s,]*")
 _PIECE: Final = 1 << 20
+_METHODS: Final = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
+"""The methods of exports. Another one, such as LZMA, may ask for gigabytes of memory."""
 
 
 class _ExportFiles(Protocol):
@@ -69,6 +74,9 @@ class _Zip:
     def text(self, name: str) -> str | None:
         if (entry := self._entries.get(name)) is None:
             return None
+        if entry.compress_type not in _METHODS:
+            self._source.moved.leave("sessions", name, Text("it cannot be unpacked"))
+            return None
         content = bytearray()
         try:
             with self._archive.open(entry) as file:
@@ -78,7 +86,7 @@ class _Zip:
                     if len(content) > MOST_BYTES:  # whatever size the ZIP file declares
                         self._source.moved.leave("sessions", name, Text("it is too large"))
                         return None
-        except (zipfile.BadZipFile, OSError, RuntimeError, ValueError, NotImplementedError, EOFError):
+        except (zipfile.BadZipFile, zlib.error, OSError, RuntimeError, ValueError, EOFError):
             self._source.moved.leave("sessions", name, Text("it cannot be unpacked"))
             return None
         self._source.budget.spend(len(content))
@@ -104,7 +112,7 @@ def read_zip(source: HomeReader, path: Path) -> None:
             try:
                 with zipfile.ZipFile(file) as archive:
                     _read(source, _Zip(source, archive))
-            except (zipfile.BadZipFile, ValueError) as error:
+            except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
                 raise UsageError(
                     "{path} is not a ZIP file.", "Download the export again.", path=path
                 ) from error
@@ -155,15 +163,21 @@ def _read(source: HomeReader, files: _ExportFiles) -> None:
 
 def _conversations(source: HomeReader, name: str, text: str) -> Iterator[dict[str, Any]]:
     """Yield the conversations of a file one by one, so that only one of them is in memory."""
-    decoder, at = json.JSONDecoder(parse_constant=lambda constant: None), text.find("[") + 1
-    while at > 0:
+    decoder, most = json.JSONDecoder(parse_constant=lambda constant: None), MOST_CONVERSATION_CHARS
+    start = text.find("[") + 1
+    window, at = text[start : start + 2 * most], 0  # the decoder sees no more, however long a value is
+    while start > 0:
         source.budget.check()
-        space = _SEPARATOR.match(text, at)
+        space = _SEPARATOR.match(window, at)
         at = space.end() if space else at
-        if at >= len(text) or text[at] == "]":
+        if at >= most:
+            start, at = start + at, 0
+            window = text[start : start + 2 * most]
+            continue
+        if at >= len(window) or window[at] == "]":
             return
         try:
-            value, at = decoder.raw_decode(text, at)
+            value, at = decoder.raw_decode(window, at)
         except (ValueError, RecursionError):
             source.moved.leave("sessions", name, Text("the rest of a damaged file"))
             return
@@ -185,6 +199,7 @@ def _conversation(source: HomeReader, stored: dict[str, Any]) -> None:
         source.moved.leave("sessions", "", Text("other versions of messages and answers"), others)
     said: list[ForeignMessage] = []
     for name in branch:
+        source.budget.check()
         message = mapping(mapping(nodes[name]).get("message"))
         if message:
             _message(source, message, said)
@@ -232,7 +247,9 @@ def _message(source: HomeReader, message: dict[str, Any], said: list[ForeignMess
             ForeignMessage("assistant", "", at, ((f"c{len(said)}", recipient, json.dumps({"text": text})),))
         )
     elif role == "tool":
-        call = next((one.calls[0][0] for one in reversed(said) if one.calls), "")
+        # A result follows its call, or another result of it.
+        last = said[-1] if said else None
+        call = "" if last is None else last.calls[0][0] if last.calls else last.answers
         said.append(ForeignMessage("tool", text, at, answers=call))
     elif role in ("user", "assistant"):
         if about.get("attachments"):

@@ -15,6 +15,9 @@ from rumi.texts import Text
 
 MOST_DATABASE_BYTES: Final = 1_000_000_000
 MOST_VALUE_BYTES: Final = 5_000_000
+COPIES: Final = 5
+"""Number of attempts to copy a database that another program writes meanwhile."""
+
 _CHECK_EVERY: Final = 100_000
 """Number of steps of SQLite's machine after which the limits are checked."""
 
@@ -24,8 +27,9 @@ _READS: Final = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.S
 class ForeignDatabase:
     """A copy of a database. Only plain tables can be read: views, triggers and virtual tables never run."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: sqlite3.Connection, size: int) -> None:
         self._db = db
+        self._left = 2 * size
         found = db.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table' LIMIT 1000").fetchall()
         plain = [str(name) for name, sql in found if not str(sql or "").upper().startswith("CREATE VIRTUAL")]
         self.tables = {name: self._columns_of(name) for name in plain}
@@ -47,6 +51,10 @@ class ForeignDatabase:
             return
         names = ", ".join(f'"{name}"' for name in has)
         for row in self._db.execute(f'SELECT {names} FROM "{table}" {where}', tuple(values)):
+            # Each value is read once. In a forged file, many rows can share pages, and then fill the memory.
+            self._left -= sum(len(value) for value in row if isinstance(value, str | bytes))
+            if self._left < 0:
+                raise sqlite3.DatabaseError("its rows are larger than the file")
             yield {**dict.fromkeys(columns), **dict(zip(has, row, strict=True))}
 
 
@@ -59,7 +67,7 @@ def foreign_database(source: HomeReader, path: str, part: Part) -> Iterator[Fore
     with TemporaryDirectory(prefix="rumi-import-") as folder:
         copy = Path(folder, "copy.db")
         try:
-            source.budget.spend(source.top.copy(path, copy, MOST_DATABASE_BYTES, source.budget.check))
+            size = _copy(source, path, copy)
         except (FileNotFoundError, NotADirectoryError):
             yield None
             return
@@ -67,11 +75,6 @@ def foreign_database(source: HomeReader, path: str, part: Part) -> Iterator[Fore
             source.moved.leave(part, shown(path), Text("{why}", why=why_not(error)))
             yield None
             return
-        try:
-            log = Path(folder, "copy.db-wal")
-            source.budget.spend(source.top.copy(f"{path}-wal", log, MOST_DATABASE_BYTES, source.budget.check))
-        except OSError:
-            Path(folder, "copy.db-wal").unlink(missing_ok=True)
         stopped: list[Exception] = []
         db = sqlite3.connect(copy, isolation_level=None)
         try:
@@ -81,7 +84,7 @@ def foreign_database(source: HomeReader, path: str, part: Part) -> Iterator[Fore
                 db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_VALUE_BYTES)
                 db.text_factory = _decoded
                 db.set_progress_handler(lambda: _stops(source, stopped), _CHECK_EVERY)
-                opened = ForeignDatabase(db)
+                opened = ForeignDatabase(db, size)
                 db.set_authorizer(_only_reads)
             except (sqlite3.Error, ValueError):
                 source.moved.leave(part, shown(path), Text("it is not a database that can be read"))
@@ -95,6 +98,30 @@ def foreign_database(source: HomeReader, path: str, part: Part) -> Iterator[Fore
                 source.moved.leave(part, shown(path), Text("the rest of a damaged database"))
         finally:
             db.close()
+
+
+def _copy(source: HomeReader, path: str, copy: Path) -> int:
+    """Copy a database and its write-ahead log; return their size in bytes.
+
+    They only fit if no checkpoint came between the two copies; if one did, both are copied again.
+
+    Raises:
+        OSError: The database cannot be copied.
+    """
+    log = copy.with_name(f"{copy.name}-wal")
+    for _ in range(COPIES):
+        copy.unlink(missing_ok=True)
+        log.unlink(missing_ok=True)
+        before = source.top.stamp(path)
+        size = source.top.copy(path, copy, MOST_DATABASE_BYTES, source.budget.check)
+        try:
+            size += source.top.copy(f"{path}-wal", log, MOST_DATABASE_BYTES, source.budget.check)
+        except OSError:
+            log.unlink(missing_ok=True)
+        if source.top.stamp(path) == before:
+            break
+    source.budget.spend(size)
+    return size
 
 
 def _decoded(raw: bytes) -> str:

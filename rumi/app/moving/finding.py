@@ -25,6 +25,15 @@ SIGNS: Final[Mapping[Kind, tuple[str, ...]]] = {
 """Names of which a home has at least one."""
 
 
+_OWN: Final[Mapping[Kind, tuple[str, ...]]] = {
+    "openclaw": ("openclaw.json", "clawdbot.json", "moltbot.json", "agents"),
+    "nanobot": ("config.json",),
+    "hermes": ("config.yaml", "state.db"),
+    "openbot": ("bots",),
+}
+"""Names that no other of the programs has in its home."""
+
+
 def found_homes(home: Path) -> list[tuple[Kind, Path]]:
     """Return the homes of other assistants that a person has. Blocking, and brief."""
     found: list[tuple[Kind, Path]] = []
@@ -36,4 +45,15 @@ def found_homes(home: Path) -> list[tuple[Kind, Path]]:
 
 def has_sign(kind: Kind, folder: Path) -> bool:
     """Return True if a folder looks like a home of the program."""
-    return any(os.path.lexists(folder / name) for name in SIGNS.get(kind, ()))
+    return _has_any(folder, SIGNS.get(kind, ()))
+
+
+def program_of(folder: Path, kind: Kind) -> Kind:
+    """Return whose home a folder is: that of `kind`, unless only another program has such files."""
+    if _has_any(folder, _OWN.get(kind, ())):
+        return kind
+    return next((other for other, names in _OWN.items() if _has_any(folder, names)), kind)
+
+
+def _has_any(folder: Path, names: tuple[str, ...]) -> bool:
+    return any(os.path.lexists(folder / name) for name in names)

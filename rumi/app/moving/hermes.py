@@ -9,6 +9,8 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
+from rumi.agent.skills.front_matter import yaml_values
+from rumi.agent.skills.messages import SkillError
 from rumi.app.moving.databases import ForeignDatabase, foreign_database
 from rumi.app.moving.notes import add_fact, add_notes
 from rumi.app.moving.reading import HomeReader, instant, listed, mapping, word
@@ -30,6 +32,7 @@ from rumi.texts import Text
 
 MOST_MESSAGES: Final = 50_000
 MOST_YAML_BYTES: Final = 500_000
+MOST_YAML_VALUES: Final = 20_000
 
 _SESSIONS: Final = ("id", "source", "title", "display_name", "started_at", "parent_session_id")
 _MESSAGES: Final = ("id", "role", "content", "tool_call_id", "tool_calls", "timestamp", "active")
@@ -186,12 +189,8 @@ def _settings(source: HomeReader, settings: object, found: dict[str, str]) -> No
 
 def _yaml(source: HomeReader, path: str) -> object:
     """Return the settings in a YAML file; None if there is none or it is damaged."""
-    import yaml
-
-    text = source.text(path, "config", MOST_YAML_BYTES)
     try:
-        # Values that are repeated by aliases are the same objects, so they take no memory.
-        return yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError):
+        return yaml_values(source.text(path, "config", MOST_YAML_BYTES), MOST_YAML_VALUES)
+    except (SkillError, ValueError, RecursionError):
         source.moved.leave("config", path, Text("it is not valid YAML"))
         return None

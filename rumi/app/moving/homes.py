@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from rumi.app.moving import chatgpt, hermes, nanobot, openbot, openclaw
-from rumi.app.moving.finding import found_homes, has_sign
+from rumi.app.moving.finding import found_homes, has_sign, program_of
 from rumi.app.moving.reading import Budget, HomeReader, TooMuch
 from rumi.app.moving.records import TITLES, ForeignHome, Kind
 from rumi.errors import UsageError
@@ -60,6 +60,11 @@ def read_home(kind: Kind, path: Path, budget: Budget) -> ForeignHome:
             raise UsageError(
                 "{path} is not a home of {program}.", "Name its folder.", path=path, program=TITLES[kind]
             )
+        if kind != "chatgpt" and (other := program_of(path, kind)) != kind:
+            raise UsageError(
+                "{path} is a home of {program}.", "rumi import {kind} {path}",
+                path=path, program=TITLES[other], kind=other,
+            )  # fmt: skip
         with foreign_folder(path) as top:
             _within(moved, lambda: READERS[kind](HomeReader(top, moved, budget)))
     except OSError as error:

@@ -119,14 +119,14 @@ def _jobs(source: HomeReader) -> None:
     jobs: dict[str, dict[str, Any]] = {}
     for folder in ("cron", f"{WORKSPACE}/cron"):
         for job in listed(mapping(source.data(f"{folder}/jobs.json", "schedules")).get("jobs"))[:5000]:
-            jobs[word(mapping(job).get("id"))] = mapping(job)
+            jobs[word(mapping(job).get("id")) or f"job {len(jobs)}"] = mapping(job)
         for action in source.lines(f"{folder}/action.jsonl", "schedules"):
             job = mapping(action.get("params"))
             id = word(job.get("id") or job.get("job_id"))
             if action.get("action") in ("del", "delete", "remove"):
                 jobs.pop(id, None)
             elif job.get("schedule"):
-                jobs[id] = job
+                jobs[id or f"job {len(jobs)}"] = job
     for id, job in jobs.items():
         payload = mapping(job.get("payload"))
         name = word(job.get("name"))
@@ -136,7 +136,7 @@ def _jobs(source: HomeReader) -> None:
         message = payload.get("message")
         add_schedule(
             source.moved,
-            id or name,
+            word(job.get("id")) or word(job.get("job_id")) or name,
             name,
             message if isinstance(message, str) else "",
             when_of(job.get("schedule")),

@@ -14,7 +14,7 @@ MOST_FACTS: Final = 500
 _COMMENT: Final = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _FENCE: Final = re.compile(r"^(`{3,}|~{3,}).*?(?:^\1[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
 _FRONT: Final = re.compile(r"\A---[ \t]*\n.*?\n---[ \t]*(?:\n|\Z)", re.DOTALL)
-_HEADING: Final = re.compile(r"#{1,6}[ \t]+(.*?)[ \t#]*$")
+_HEADING: Final = re.compile(r"#{1,6}[ \t]+(.*)")
 _BULLET: Final = re.compile(r"[ \t]*(?:[-*+]|\d{1,4}[.)])[ \t]+(?:\[(?P<box>[ xX])\][ \t]*)?(?P<text>.*)")
 _EMPTY_BULLET: Final = re.compile(r"[ \t]*(?:[-*+]|\d{1,4}[.)])[ \t]*$")
 _PAIR: Final = re.compile(
@@ -82,7 +82,7 @@ def _facts(text: str, name: str) -> Iterator[tuple[str, str]]:
                 yield from _fact(heading, " ".join(paragraph))
                 paragraph = []
             if title:
-                heading = _plain(title[1]) or name
+                heading = _plain(title[1].rstrip(" \t#")) or name
             elif bullet and bullet["box"] != " ":
                 paragraph = [bullet["text"].strip()]
         else:

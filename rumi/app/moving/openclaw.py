@@ -202,7 +202,7 @@ def _jobs(source: HomeReader) -> None:
 
 def _job(source: HomeReader, job: dict[str, Any], when: dict[str, Any], kind: object, text: object) -> None:
     id, name = word(job.get("id") or job.get("jobId")), word(job.get("name"))
-    if any(one.id == id for one in source.moved.schedules):
+    if id and any(one.id == id for one in source.moved.schedules):
         return
     if kind not in ("agentTurn", "systemEvent"):
         source.moved.leave("schedules", name or id, Text("it runs a script of the other program"))

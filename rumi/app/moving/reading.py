@@ -15,7 +15,6 @@ from typing import Any, Final
 
 from rumi.app.moving.records import ForeignHome, Part
 from rumi.platform.openat import shown
-from rumi.platform.redact import Redactor
 from rumi.platform.text_decoding import decode
 from rumi.tasks.bots.foreign import ForeignFolder, why_not
 from rumi.texts import Text
@@ -144,17 +143,9 @@ class HomeReader:
                 yield value
 
 
-_REDACTOR: Final = Redactor(())
-
-
 def utf8(content: bytes) -> str:
     """Return the text of JSON, which is always UTF-8; bytes that are not become U+FFFD."""
     return content.decode("utf-8-sig", "replace")
-
-
-def hidden(text: str) -> str:
-    """Return a text in which keys and passwords are replaced."""
-    return _REDACTOR.text(text)
 
 
 def loads(text: str) -> Any:
@@ -174,9 +165,11 @@ def _nothing(name: str) -> None:
     """Read NaN and Infinity, which JSON does not have, as null."""
 
 
+# What is not closed ends with the text: otherwise the text is searched to its end again for each such quote.
 _TOKEN: Final = re.compile(
-    r"""(?P<text>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|(?P<note>//[^\n]*|/\*.*?\*/)"""
-    r"|(?P<word>[A-Za-z_$][\w$-]*)|(?P<number>[+-]?(?:0[xX][0-9A-Fa-f]{1,16}|\.\d+|\d+\.(?!\d)))"
+    r"""(?P<text>"(?:\\.|[^"\\])*(?:"|\Z)|'(?:\\.|[^'\\])*(?:'|\Z))|(?P<note>//[^\n]*|/\*.*?(?:\*/|\Z))"""
+    r"|(?P<word>[A-Za-z_$][\w$-]*)"
+    r"|(?P<number>0[xX][0-9A-Fa-f]+|(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)"
     r"|(?P<comma>,)|(?P<end>[\]}])|(?P<other>.)",
     re.DOTALL,
 )
@@ -202,11 +195,22 @@ def _as_json(text: str) -> str:
         elif kind == "word" and piece not in ("true", "false", "null", "NaN", "Infinity"):
             piece = json.dumps(piece)
         elif kind == "number":
-            piece = str(int(piece, 16)) if "x" in piece.casefold() else repr(float(piece))
+            piece = _number(piece)
         elif piece == "+":
             continue
         out.append(piece)
     return "".join(out)
+
+
+def _number(piece: str) -> str:
+    """Return a number as JSON writes it. In JSON5 it may be hexadecimal, or lack digits beside its point."""
+    if piece[:2] in ("0x", "0X"):
+        return str(int(piece[:20], 16))
+    whole, point, rest = piece.partition(".")
+    if not point:
+        return piece
+    digits, mark, power = rest.partition("e" if "e" in rest else "E")
+    return f"{whole or '0'}.{digits or '0'}{mark}{power}"
 
 
 def _requoted(found: re.Match[str]) -> str:

@@ -2,9 +2,10 @@
 
 import hashlib
 from dataclasses import dataclass, field
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from rumi.models.model import Message
+from rumi.platform.redact import Redactor
 from rumi.texts import Text
 
 Kind: TypeAlias = Literal["openclaw", "nanobot", "hermes", "openbot", "chatgpt"]
@@ -19,6 +20,14 @@ TITLES: Final[dict[str, str]] = {
     "openbot": "openbot",
     "chatgpt": "ChatGPT",
 }
+
+
+_REDACTOR: Final = Redactor(())
+
+
+def hidden(text: str) -> str:
+    """Return a text in which keys and passwords are replaced."""
+    return _REDACTOR.text(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +112,7 @@ class MovedText:
 
 
 @dataclass(frozen=True, slots=True)
-class NotTaken:
+class NotImported:
     """Something that is not taken over, and why. `count` is how many there are of it."""
 
     part: Part
@@ -129,16 +138,29 @@ class ForeignHome:
     texts: list[MovedText] = field(default_factory=list)
     settings: dict[str, str] = field(default_factory=dict)
     zone: str = ""
-    left_out: list[NotTaken] = field(default_factory=list)
+    left_out: list[NotImported] = field(default_factory=list)
+    _places: dict[tuple[Part, str, str], int] = field(default_factory=dict, repr=False)
 
     def leave(self, part: Part, what: str, why: Text, count: int = 1) -> None:
-        """Note something that is not taken over. The same things are counted together."""
-        for index, one in enumerate(self.left_out):
-            if (one.part, one.what, one.why) == (part, what, why):
-                self.left_out[index] = NotTaken(part, what, why, one.count + count)
-                return
-        if len(self.left_out) < MOST_LEFT_OUT:
-            self.left_out.append(NotTaken(part, what, why, count))
+        """Note something that is not taken over. The same things are counted together.
+
+        A note is shown and stored, so keys are hidden: names and addresses of the program may have some.
+        """
+        place = self._places.get((part, what, why))
+        if place is not None:
+            one = self.left_out[place]
+            self.left_out[place] = NotImported(part, one.what, one.why, one.count + count)
+        elif len(self.left_out) < MOST_LEFT_OUT:
+            self._places[part, what, why] = len(self.left_out)
+            self.left_out.append(NotImported(part, hidden(what), _hidden(why), count))
+
+
+def _hidden(why: Text) -> Text:
+    fields: dict[str, Any] = {
+        name: hidden(value) if isinstance(value, str) and not isinstance(value, Text) else value
+        for name, value in why.fields.items()
+    }
+    return Text(why.key, many=why.many, **fields)
 
 
 MOST_LEFT_OUT: Final = 2_000

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from rumi.app.moving.records import Kind, NotTaken, Part
+from rumi.app.moving.records import Kind, NotImported, Part, hidden
 from rumi.texts import Language, translate
 
 EXAMPLES: Final = 3
@@ -20,11 +20,11 @@ class PartFigures:
     examples: list[str] = field(default_factory=list)
 
     def count(self, example: str, new: bool) -> None:
-        """Count one thing; the first new ones are examples."""
+        """Count one thing; the first new ones are examples, without keys."""
         if new:
             self.new += 1
             if len(self.examples) < EXAMPLES:
-                self.examples.append(example)
+                self.examples.append(hidden(example))
         else:
             self.here += 1
 
@@ -46,7 +46,7 @@ class ImportReport:
     chats: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
     people: list[str] = field(default_factory=list)
-    left_out: list[NotTaken] = field(default_factory=list)
+    left_out: list[NotImported] = field(default_factory=list)
     file: Path | None = None
 
     def is_empty(self, *, people: bool) -> bool:

@@ -4,12 +4,14 @@ import re
 import shlex
 from typing import Any, Final
 
-from rumi.app.moving.reading import hidden, listed, mapping, word
-from rumi.app.moving.records import ForeignHome, MovedPerson, MovedText
+from rumi.app.moving.reading import listed, mapping, word
+from rumi.app.moving.records import ForeignHome, MovedPerson, MovedText, hidden
 from rumi.platform.config.providers import PROVIDERS
+from rumi.platform.text_decoding import decode
 from rumi.texts import Text
 
 MOST_PEOPLE: Final = 200
+MOST_SECTIONS: Final = 2_000
 MOST_COMMAND_CHARS: Final = 160
 MOST_TEXT_BYTES: Final = 200_000
 _USER: Final = re.compile(r"(?:telegram:|tg:)?(?P<id>[1-9][0-9]{0,15})(?:\|(?P<name>.*))?", re.IGNORECASE)
@@ -90,19 +92,18 @@ def leave_keys(moved: ForeignHome, names: set[str], where: str) -> None:
         )
 
 
-def keys_in(settings: object, path: str = "", depth: int = 0) -> set[str]:
+def keys_in(settings: object) -> set[str]:
     """Return the paths of settings that contain a key, a token or a password. Values are not returned."""
     found: set[str] = set()
-    if depth > 8:
-        return found
-    for name, value in list(mapping(settings).items())[:1000]:
-        where = f"{path}.{name}" if path else str(name)
-        if isinstance(value, dict):
-            found |= keys_in(value, where, depth + 1)
-        elif (
-            isinstance(value, str) and value and not value.startswith("$") and _SECRET_NAME.search(str(name))
-        ):
-            found.add(where)
+    # Aliases of YAML can repeat a small section any number of times, so the number of sections has a limit.
+    sections = [("", mapping(settings))]
+    for path, section in sections:
+        for name, value in list(section.items())[:1000]:
+            where = f"{path}.{name}" if path else str(name)
+            if isinstance(value, dict) and len(sections) < MOST_SECTIONS:
+                sections.append((where, value))
+            elif isinstance(value, str) and value and not value.startswith("$") and _SECRET_NAME.search(name):
+                found.add(where)
     return found
 
 
@@ -122,9 +123,11 @@ def secret_variables(found: dict[str, str]) -> set[str]:
 
 
 def keep_text(moved: ForeignHome, name: str, content: bytes | None) -> None:
-    """Keep a file with instructions for the other assistant."""
+    """Keep a file with instructions for the other assistant, without the keys in it."""
     if content and content.strip() and len(content) <= MOST_TEXT_BYTES:
-        moved.texts.append(MovedText(name, content))
+        text = decode(content)
+        safe = hidden(text)
+        moved.texts.append(MovedText(name, content if safe == text else safe.encode("utf-8", "replace")))
 
 
 def section(settings: Any, *names: str) -> dict[str, Any]:

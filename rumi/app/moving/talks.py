@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from rumi.app.moving.reading import hidden, instant, listed, mapping, word
-from rumi.app.moving.records import ForeignHome, MovedSession, MovedTurn, number_of
+from rumi.app.moving.reading import instant, listed, mapping, word
+from rumi.app.moving.records import ForeignHome, MovedSession, MovedTurn, hidden, number_of
 from rumi.models.model import Message, ToolCall
 from rumi.platform.chat_ids import BUILT_IN
 from rumi.texts import Text

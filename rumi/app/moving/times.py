@@ -4,8 +4,8 @@ import time
 from datetime import datetime
 from typing import Any, Final
 
-from rumi.app.moving.reading import hidden, instant, mapping, word
-from rumi.app.moving.records import ForeignHome, MovedSchedule
+from rumi.app.moving.reading import instant, mapping, word
+from rumi.app.moving.records import ForeignHome, MovedSchedule, hidden, number_of
 from rumi.platform.zones import zone_of_machine
 from rumi.tasks.schedules.stored import FAR_S, MOST_CHARS
 from rumi.tasks.schedules.times import NotATime, checked_cron, local_time, named_zone
@@ -26,10 +26,12 @@ def add_schedule(
     """Add a schedule, or note why it is left out.
 
     `when` has a `kind`: `cron` with `expr` and `tz`, `every` with `seconds`, or `at` with `at`. `began` is
-    the time from which an interval of a day or more counts, in seconds since 1970.
+    the time from which an interval of a day or more counts, in seconds since 1970. Without an `id`, the text
+    stands for the schedule in later imports.
     """
-    shown = name or id
     text = hidden(text.strip())
+    id = id or f"text {number_of(text):x}"
+    shown = name or id
     if len(moved.schedules) >= MOST_SCHEDULES:
         moved.leave("schedules", shown, Text("there are more than {most} schedules", most=MOST_SCHEDULES))
         return

@@ -22,7 +22,7 @@ from rumi.app.moving.records import (
     MovedSchedule,
     MovedSession,
     MovedSkill,
-    NotTaken,
+    NotImported,
     Part,
     number_of,
 )
@@ -52,7 +52,7 @@ from rumi.store.journal.moving_in import (
 from rumi.store.journal.records import ScheduleRecord
 from rumi.store.journal.schedules import set_zone, zone_of
 from rumi.tasks.schedules.times import NotATime, following
-from rumi.texts import Language, Text, gettext
+from rumi.texts import Language, Text, gettext, os_error
 
 FOLDER: Final = "imports"
 """The folder in the home with the reports, and with files that are kept but not used."""
@@ -124,7 +124,7 @@ class HomeWriter:
         await self._threads(self._save)
 
     def _leave(self, part: Part, what: str, why: Text, count: int = 1) -> None:
-        self._report.left_out.append(NotTaken(part, what, why, count))
+        self._report.left_out.append(NotImported(part, what, why, count))
 
     async def _sessions(self, figures: PartFigures) -> None:
         source = f"import-{self._moved.kind}"
@@ -177,10 +177,13 @@ class HomeWriter:
         kept: list[str] = []
         for text in self._moved.texts:
             path = folder / text.name
-            if not self._dry:
-                _make(folder)
-                atomic_write(path, text.content)
-            kept.append(str(path))
+            try:
+                if not self._dry:
+                    _make(folder)
+                    atomic_write(path, text.content)
+                kept.append(str(path))
+            except OSError as error:  # for example, its name is too long, or a folder has it
+                self._leave("memory", text.name, Text("{why}", why=os_error(error)))
         return kept
 
     async def _skills(self, figures: PartFigures) -> None:
@@ -193,7 +196,14 @@ class HomeWriter:
         taken = {
             same(entry.skill.name): entry.skill.folder for entry in Catalogue(found).look().listed.entries
         }
+        coming: dict[str, MovedSkill] = {}
         for skill in self._moved.skills:
+            if (other := coming.get(same(skill.name))) is not None:  # two skills of the other program
+                if _words(other) == _words(skill):
+                    figures.count(skill.name, False)
+                else:
+                    self._leave("skills", skill.name, Text("another skill has its name"))
+                continue
             there = taken.get(same(skill.name), root / "skills" / skill.name)
             if os.path.lexists(there):
                 if _is_same(there, skill):
@@ -205,7 +215,7 @@ class HomeWriter:
                 # It would be on, and a foreign skill is on only if a person wants that.
                 self._leave("skills", skill.name, Text("RUMI_SKILLS__DISABLED would leave it on"))
                 continue
-            taken[same(skill.name)] = there
+            coming[same(skill.name)] = skill
             figures.count(skill.name, True)
             if not self._dry:
                 # Off first: killed in between, the folder is not there.
@@ -342,8 +352,12 @@ def _make(folder: Path) -> None:
 
 def _is_same(folder: Path, skill: MovedSkill) -> bool:
     """Return True if the folder has the same SKILL.md."""
-    words = next(content for path, content in skill.files if path == FILE)
+    words = _words(skill)
     try:
         return read_foreign(folder / FILE, len(words)) == words
     except OSError:
         return False
+
+
+def _words(skill: MovedSkill) -> bytes:
+    return next(content for path, content in skill.files if path == FILE)

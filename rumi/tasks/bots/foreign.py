@@ -70,6 +70,16 @@ class ForeignFolder:
                 target.write(chunk)
             return size
 
+    def stamp(self, path: str) -> tuple[int, int, int]:
+        """Return what changes whenever a file is written or replaced: its inode, size and time of change.
+
+        Raises:
+            OSError: The file does not exist, or is a link.
+        """
+        with opened(openat2(self._folder, os.fsencode(path))) as file:
+            found = os.fstat(file)
+            return found.st_ino, found.st_size, found.st_mtime_ns
+
     def is_folder(self, path: str) -> bool:
         """Return True if the path is a folder that can be opened."""
         try:

@@ -167,13 +167,13 @@ def test_a_database_of_an_older_version_without_some_columns_is_read(tmp_path: P
 
 def test_sessions_of_earlier_versions_are_found_where_they_were(tmp_path: Path) -> None:
     line = json.dumps({"role": "user", "content": "early", "timestamp": "2025-01-01T10:00:00"})
-    for kind, path in (
-        ("nanobot", "workspace/sessions/cli_direct.jsonl"),
-        ("hermes", "sessions/20250101_1.jsonl"),
+    for kind, path, settings in (
+        ("nanobot", "workspace/sessions/cli_direct.jsonl", "config.json"),
+        ("hermes", "sessions/20250101_1.jsonl", "config.yaml"),
     ):
         (home := tmp_path / kind / path).parent.mkdir(parents=True)
         home.write_text(f"{line}\n")
-        (tmp_path / kind / "config.yaml").touch()
+        (tmp_path / kind / settings).touch()
         assert said(read(kind, tmp_path / kind), "early") == [("user", "early")]  # type: ignore[arg-type]
 
 
