@@ -148,11 +148,13 @@ async def open_app(
                     service=service,
                     cluster=cluster,
                 )
-                for row in plugin_rows(loaded.plugins) if loaded.plugins.enabled else ():
-                    for problem in row.problems if row.enabled else ():
-                        notes.append(
-                            gettext(language, "⚠️ Plugin {name}: {problem}", name=row.name, problem=problem)
-                        )
+                rows = plugin_rows(loaded.plugins) if loaded.plugins.enabled else []
+                notes += [
+                    gettext(language, "⚠️ Plugin {name}: {problem}", name=row.name, problem=problem)
+                    for row in rows
+                    if row.enabled
+                    for problem in row.problems
+                ]
                 stack.enter_context(closing(tree.audit))
                 await stack.enter_async_context(_unless_deleted(home))
                 await stack.enter_async_context(tree.root.running())
