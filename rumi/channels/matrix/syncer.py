@@ -172,7 +172,12 @@ class MatrixSyncer(Actor[StopSyncing]):
     @override
     def metrics(self) -> Mapping[str, object]:
         unready = "the homeserver was not reached yet" if not self._memory.synced and self._serves() else None
-        figures: dict[str, object] = {"trouble": self._trouble or None, **self._intake.counts}
+        account = self._wire.account.user
+        figures: dict[str, object] = {
+            "matrix": account,
+            "trouble": self._trouble or None,
+            **self._intake.counts,
+        }
         return {**figures, **({"unready": unready} if unready else {})}
 
     @answers(StopSyncing)
