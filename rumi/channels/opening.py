@@ -11,7 +11,7 @@ from rumi.channels.built_in import BUILT_IN, LISTENER
 from rumi.channels.channel import Channel
 from rumi.channels.registration import ChannelPlugin, Serving, Writers
 from rumi.errors import RumiError
-from rumi.platform.config.plugins import PluginPart
+from rumi.platform.config.plugins import PluginPart, fault_of, is_fault
 
 logger = logging.getLogger(__name__)
 
@@ -37,8 +37,11 @@ def wanted_channels(serving: Serving) -> list[WantedChannel]:
     if serving.flags.others:
         plugins = serving.loaded.plugins
         for part in plugins.of(ChannelPlugin):
-            seen = _of_plugin(serving, part)
-            if _guarded(plugins.notes.add, part, partial(part.registration.wanted, seen)):
+
+            def wanted(part: PluginPart[ChannelPlugin] = part) -> bool:
+                return bool(part.registration.wanted(_of_plugin(serving, part)))
+
+            if _guarded(plugins.notes.add, part, wanted):
                 found.append(WantedChannel(part.registration, part))
     return [*found, *([WantedChannel(LISTENER)] if LISTENER.wanted(serving) else [])]
 
@@ -74,12 +77,14 @@ def _opened_by_plugin(
     assert prefix is not None
 
     def opened() -> list[Channel]:
-        channels = list(stack.enter_context(part.registration.open(serving)))
+        channels = stack.enter_context(part.registration.open(serving))
+        if not isinstance(channels, list | tuple) or not all(isinstance(one, Channel) for one in channels):
+            raise RumiError("`open` yields a list or a tuple of channels.")
         if len(channels) > 1:
             raise RumiError(
                 "A registration opens one channel, and this one opened {count}.", count=len(channels)
             )
-        return channels
+        return list(channels)
 
     channels = _guarded(notes.add, part, opened) or []
     note = partial(notes.add, part.context.plugin)
@@ -92,8 +97,9 @@ def _guarded(
     """Return the result of a plugin's function; None if it raised an error, which is noted."""
     try:
         return call()
-    except Exception as error:  # a plugin may raise anything
-        said = error.message if isinstance(error, RumiError) else f"{type(error).__name__}: {error}"[:500]
-        note(part.context.plugin, said)
+    except BaseException as error:  # a plugin may raise anything
+        if not is_fault(error):
+            raise
+        note(part.context.plugin, fault_of(error))
         logger.warning("the plugin %s did not open its channel", part.context.plugin, exc_info=error)
         return None

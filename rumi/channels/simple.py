@@ -35,8 +35,9 @@ from rumi.channels.sending import DeliverFile, Flush, LeaveChats, LookFor, TakeC
 from rumi.chats.events import with_commands
 from rumi.chats.hub import Hub
 from rumi.chats.inbox import Inbox
-from rumi.errors import RumiError, single
+from rumi.errors import RumiError
 from rumi.platform.chat_ids import CHAT_ID, ChannelPrefix
+from rumi.platform.config.plugins import fault_of, is_fault
 from rumi.store.journal.outbox import mark_delivered
 from rumi.store.journal.records import Incoming, StoredReply, Update
 from rumi.store.journal.transaction import JournalMessage
@@ -46,7 +47,10 @@ logger = logging.getLogger(__name__)
 LOOK_S: Final = 5.0
 LEAVE_S: Final = 5.0
 AT_ONCE: Final = 4
-STOP_S: Final = 2.0
+MOST_TEXT: Final = 1_000_000
+"""Maximum length of a received text, in characters."""
+STOP_S: Final = 10.0
+"""Maximum time to store a message, in seconds, also while the process ends."""
 _SPECIAL: Final = re.compile(rb"[^A-Za-z0-9]")
 _ESCAPED: Final = re.compile(rb"-([0-9a-f]{2})")
 
@@ -215,7 +219,14 @@ class _Sender(ReplySender[ReplySenderMessage]):
     async def send_reply(self, chat: str, reply: StoredReply) -> None:
         text = with_commands(reply.text, tuple(button.words for button in reply.buttons))
         whole = "\n\n".join(filter(None, (text, reply.note)))
-        await self._channel.send(self._channel.name_of(chat), whole, f"{self._channel.name}-{reply.delivery}")
+        key = f"{self._channel.name}-{reply.delivery}"
+        try:
+            await self._channel.send(self._channel.name_of(chat), whole, key)
+        except BaseException as error:
+            if not is_fault(error) or isinstance(error, RumiError):
+                raise
+            logger.warning("%s did not send a reply", self._channel.name, exc_info=error)
+            raise RumiError("{why}", why=fault_of(error)) from error
         await self._journal.ask(mark_delivered(reply.delivery))
         self._sent += 1
 
@@ -280,9 +291,10 @@ class _Receiver(Actor[StopReceiving]):
                 nursery.start_soon(self._until_other, nursery.cancel_scope)
                 await self._channel.receive(self._take)
                 nursery.cancel_scope.cancel()
-        except Exception as error:
-            only = single(error)
-            trouble = only.message if isinstance(only, RumiError) else f"{type(only).__name__}: {only}"[:300]
+        except BaseException as error:
+            if not is_fault(error):
+                raise
+            trouble = fault_of(error)
             if trouble != self._trouble:
                 logger.warning("%s receives nothing: %s", self._channel.name, trouble, exc_info=error)
             self._trouble = trouble
@@ -293,6 +305,10 @@ class _Receiver(Actor[StopReceiving]):
         scope.cancel()
 
     async def _take(self, sender: str, text: str, id: str) -> None:
+        if not all(isinstance(value, str) for value in (sender, text, id)):
+            raise RumiError("A message has texts only: its sender, its text and its id.")
+        if len(text) > MOST_TEXT:
+            raise RumiError("The text has more than {count} characters.", count=MOST_TEXT)
         name = self._channel.name
         digest = hashlib.sha256(f"{name} {sender} {id}".encode("utf-8", "replace")).digest()
         number = int.from_bytes(digest[:8]) >> 1
@@ -303,7 +319,10 @@ class _Receiver(Actor[StopReceiving]):
             origin=number,
             channel=name,
         )
-        with trio.CancelScope(shield=True, deadline=trio.current_time() + STOP_S):
+        scope = trio.CancelScope(shield=True, deadline=trio.current_time() + STOP_S)
+        with scope:
             (new,) = await self._inbox.accept_all([message])
             self._stored += new
+        if scope.cancelled_caught:
+            raise RumiError("The message could not be stored in time.", "Try again in a moment.")
         self._trouble = ""

@@ -3,15 +3,16 @@
 import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from actors import Supervisor
-from rumi.agent.plugin_tools import ToolContext, ToolPlugin
+from rumi.agent.plugin_tools import ToolContext, ToolPlugin, checked_tools
 from rumi.agent.tool import Tool
 from rumi.app.parts.inputs import TreeInputs
 from rumi.app.plugin_rows import plugin_rows
 from rumi.chats.context import ChatView
 from rumi.errors import RumiError
-from rumi.platform.config.plugins import PluginPart, Plugins
+from rumi.platform.config.plugins import PluginPart, Plugins, fault_of, is_fault
 from rumi.tasks.kinds import TaskKind, TaskPlugin
 from rumi.web.readers.files.viewer import Viewer
 
@@ -30,10 +31,12 @@ class PluginsPart:
     def _plugins(self) -> Plugins:
         return self.inputs.loaded.plugins
 
-    def _failed(self, plugin: str, error: Exception) -> None:
-        said = error.message if isinstance(error, RumiError) else f"{type(error).__name__}: {error}"[:500]
+    def _failed(self, plugin: str, error: BaseException) -> None:
+        """Note what a plugin has raised; raise it again if it is not the plugin's."""
+        if not is_fault(error):
+            raise error
         logger.warning("the plugin %s failed", plugin, exc_info=error)
-        self._plugins.notes.add(plugin, said)
+        self._plugins.notes.add(plugin, fault_of(error))
 
     def tools_for(self, view: ChatView, taken: Collection[str]) -> tuple[Tool, ...]:
         """Return the plugins' tools for one turn; tools with a name that is `taken` are left out."""
@@ -42,14 +45,13 @@ class PluginsPart:
             if part.name not in self.actors:
                 continue  # its actors could not be added
             try:
-                found = tuple(part.registration.tools(self._context(part, view)))
-                for tool in found:
-                    if tool.spec.name in names:
-                        raise RumiError("There is another tool {name}.", name=tool.spec.name)
-                    names.add(tool.spec.name)
-                    tools.append(tool)
-            except Exception as error:  # noqa: BLE001  # a plugin may raise anything
+                found = part.registration.tools(self._context(part, view))
+                checked = checked_tools(found, names, partial(self._failed, part.context.plugin))
+            except BaseException as error:  # noqa: BLE001  # a plugin may raise anything
                 self._failed(part.context.plugin, error)
+                continue
+            names |= {tool.spec.name for tool in checked}
+            tools += checked
         return tuple(tools)
 
     def _context(self, part: PluginPart[ToolPlugin], view: ChatView) -> ToolContext:
@@ -76,7 +78,7 @@ class PluginsPart:
                 if part.name in own:
                     raise RumiError("Rumi has a kind of tasks {name} itself.", name=part.name)
                 found[part.name] = part.registration.kind(part.context)
-            except Exception as error:  # noqa: BLE001  # a plugin may raise anything
+            except BaseException as error:  # noqa: BLE001  # a plugin may raise anything
                 self._failed(part.context.plugin, error)
         return found
 
@@ -95,7 +97,7 @@ def add_plugins(inputs: TreeInputs, viewer: Viewer) -> PluginsPart:
         place = Supervisor(f"plugin-{one.name}", isolates=True)
         try:
             actors[one.name] = one.registration.add_actors(place, one.context)
-        except Exception as error:  # noqa: BLE001  # a plugin may raise anything
+        except BaseException as error:  # noqa: BLE001  # a plugin may raise anything
             part._failed(one.context.plugin, error)
             continue
         if place.children():

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Final, Generic, TypeVar
 
-from rumi.errors import ConfigError, RumiError
+from rumi.errors import ConfigError, RumiError, single
 from rumi.platform.config.schema import PluginSection
 from rumi.platform.config.secrets import Secrets, plugin_key
 from rumi.texts import Text, add_catalogues
@@ -190,8 +190,10 @@ class Plugins:
                         )
                     registration = self._registration(entry, kind)
                     context = self._context(plugin, registration.settings, installed)
-                except RumiError as error:
-                    self.notes.add(plugin, error.message)
+                except BaseException as error:
+                    if not is_fault(error):
+                        raise
+                    self.notes.add(plugin, fault_of(error))
                     continue
                 found[entry.name] = PluginPart(entry.name, registration, context)
         return tuple(found.values())
@@ -211,7 +213,7 @@ class Plugins:
                 kind=kind.__name__,
                 group=entry.group,
             )
-        if not is_compatible(found.api):
+        if not isinstance(found.api, str) or not is_compatible(found.api):
             raise RumiError(
                 "{target} is for version {api} of rumi.api, and this Rumi has {own}.",
                 target=entry.target,
@@ -231,11 +233,13 @@ class Plugins:
         if entry not in self._loaded:
             try:
                 self._loaded[entry] = entry.load()
-            except (Exception, SystemExit) as error:
+            except BaseException as error:
+                if not is_fault(error):
+                    raise
                 raise RumiError(
                     "{target} cannot be imported: {why}",
                     target=entry.target,
-                    why=f"{type(error).__name__}: {error}"[:500],
+                    why=fault_of(error),
                 ) from error
         return self._loaded[entry]
 
@@ -264,6 +268,22 @@ class Plugins:
             return found.reveal()
 
         return PluginContext(plugin, values, self._home / FOLDER / plugin, secret, section.role)
+
+
+def is_fault(error: BaseException) -> bool:
+    """Return True for what a plugin's code may raise without ending the process.
+
+    `sys.exit()` in a plugin ends nothing. Ctrl-C and cancellations are not the plugin's, and go on.
+    """
+    if isinstance(error, BaseExceptionGroup):
+        return all(is_fault(each) for each in error.exceptions)
+    return isinstance(error, Exception | SystemExit | GeneratorExit)
+
+
+def fault_of(error: BaseException) -> str:
+    """Return what a plugin's error says, in one bounded line."""
+    only = single(error)
+    return only.message if isinstance(only, RumiError) else f"{type(only).__name__}: {only}"[:500]
 
 
 def is_compatible(api: str) -> bool:
