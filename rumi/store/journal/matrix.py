@@ -13,7 +13,7 @@ from rumi.store.journal.inbox import accept_new
 from rumi.store.journal.records import Incoming, NotStored
 from rumi.store.journal.scopes import of_chat, of_message
 from rumi.store.journal.transaction import clean
-from rumi.store.steps import Transaction, step
+from rumi.store.steps import Run, Transaction, step
 
 KEPT_S: Final = 90 * 86_400.0
 """Retention of events, in seconds. An answer to an older message does not refer to it."""
@@ -74,13 +74,21 @@ class StoredEvent:
     message: Incoming | None = None
 
 
+def matrix_position(account: str) -> Run[AccountPosition]:
+    """Return the request for `position_of`, with a new salt."""
+    return position_of(account, token_hex(6))
+
+
 @step()
-def matrix_position(transaction: Transaction, account: str) -> AccountPosition:
-    """Return up to where an account's events have been stored. The first call makes the account known."""
+def position_of(transaction: Transaction, account: str, salt: str) -> AccountPosition:
+    """Return up to where an account's events have been stored.
+
+    The first call makes the account known, with this salt.
+    """
     transaction.db.execute(
         "INSERT INTO matrix_accounts (account, token, salt, changed) VALUES (?, '', ?, ?)"
         " ON CONFLICT DO NOTHING",
-        (clean(account), token_hex(6), transaction.now()),
+        (clean(account), clean(salt), transaction.now()),
     )
     row = transaction.db.execute(
         "SELECT token, salt FROM matrix_accounts WHERE account = ?", (clean(account),)
@@ -161,10 +169,9 @@ def place_of(transaction: Transaction, chat: str) -> RoomPlace | None:
 def chats_in_room(transaction: Transaction, prefix: str, room: str) -> tuple[str, ...]:
     """Return the chats of a room whose ids begin with `prefix`."""
     rows = transaction.db.execute(
-        "SELECT chat FROM matrix_rooms WHERE room = ? AND substr(chat, 1, ?) = ? ORDER BY chat",
-        (clean(room), len(prefix), prefix),
+        "SELECT chat FROM matrix_rooms WHERE room = ? ORDER BY chat", (clean(room),)
     )
-    return tuple(str(chat) for (chat,) in rows)
+    return tuple(str(chat) for (chat,) in rows.fetchall() if str(chat).startswith(prefix))
 
 
 @step(reads=True)
