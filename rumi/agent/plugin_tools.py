@@ -1,6 +1,7 @@
 """Tools of plugins: their registration, what they get of a chat, and tools made from functions."""
 
 import inspect
+import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, get_type_hint
 from typing_extensions import override
 
 from actors import Supervisor
-from rumi.agent.mcp.described import values_of
+from rumi.agent.mcp.described import schema_for_models, values_of
 from rumi.agent.tool import Claims, Question, Reach, Tool, ToolResult
 from rumi.errors import RumiError
 from rumi.models.model import ToolSpec
@@ -19,6 +20,11 @@ from rumi.texts import Language
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
+
+MOST_TOOLS: Final = 128
+"""Maximum number of tools of one registration."""
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 SHOWN_CHARS: Final = 20_000
 """Maximum length of a result that a model reads, in characters."""
@@ -41,6 +47,46 @@ class ToolContext:
     language: Language
     tainted: Callable[[], bool]
     save_file: Callable[[bytes, str], Awaitable[str]]
+
+
+def checked_tools(
+    found: object, taken: Collection[str], failed: Callable[[BaseException], object]
+) -> list[Tool]:
+    """Return the tools of a plugin that models can use; call `failed` for each of the others.
+
+    Providers refuse a whole request for one odd tool, so none is passed on.
+
+    Raises:
+        RumiError: It is no list or tuple of tools, or there are too many.
+    """
+    if not isinstance(found, list | tuple) or len(found) > MOST_TOOLS:
+        raise RumiError("The tools of a turn are a list or a tuple of up to {count} tools.", count=MOST_TOOLS)
+    names, tools = set(taken), list[Tool]()
+    for tool in found:
+        try:
+            _check_tool(tool, names)
+        except BaseException as error:  # noqa: BLE001  # a plugin may raise anything
+            failed(error)
+        else:
+            names.add(tool.spec.name)
+            tools.append(tool)
+    return tools
+
+
+def _check_tool(tool: object, taken: Collection[str]) -> None:
+    spec = getattr(tool, "spec", None)
+    if not isinstance(spec, ToolSpec) or not callable(getattr(tool, "call", None)):
+        raise RumiError("{what} is no tool.", what=type(tool).__name__)
+    if not isinstance(spec.name, str) or _NAME.fullmatch(spec.name) is None:
+        raise RumiError(
+            "{name} is no name for a tool: it has up to 64 letters, digits, - and _.",
+            name=f"{spec.name!r}"[:100],
+        )
+    if spec.name in taken:
+        raise RumiError("There is another tool {name}.", name=spec.name)
+    if not isinstance(spec.description, str) or not isinstance(spec.parameters, Mapping):
+        raise RumiError("The tool {name} has no description, or no schema.", name=spec.name)
+    schema_for_models(spec.parameters)
 
 
 def _no_actors(root: Supervisor, plugin: PluginContext) -> object:

@@ -1,14 +1,17 @@
 """The guard around a plugin's channel: whatever it raises is noted, and the process runs on."""
 
 import logging
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final, TypeVar
 
 import trio
 from typing_extensions import override
 
 from actors import ActorRef, Supervisor, TreeEvent
+from rumi.agent.plugin_tools import checked_tools
 from rumi.agent.tool import Tool
 from rumi.channels.channel import Channel, Process, RoutedPort
 from rumi.channels.counters import Counts
@@ -17,7 +20,7 @@ from rumi.chats.hub import Hub
 from rumi.chats.inbox import Inbox
 from rumi.errors import RumiError
 from rumi.platform.chat_ids import ChannelPrefix
-from rumi.platform.config.plugins import FAULTS
+from rumi.platform.config.plugins import is_fault
 from rumi.store.journal.records import Attachment
 from rumi.store.journal.transaction import JournalMessage
 from rumi.texts import Language, gettext
@@ -25,6 +28,12 @@ from rumi.texts import Language, gettext
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+HOOK_S: Final = 30.0
+"""Maximum time for a plugin's channel to open, to take chats over, and to stop, in seconds."""
+
+INTRODUCE_S: Final = 5.0
+"""Maximum time for a plugin's channel to introduce itself, in seconds: the next channel waits for it."""
 
 CLOSE_S: Final = 5.0
 """Maximum time for a plugin's channel to close, in seconds."""
@@ -48,43 +57,66 @@ class GuardedChannel(Channel):
         self._language: Language = "en"
 
     def _failed(self, what: str, error: BaseException) -> None:
+        """Note what the channel has raised; raise it again if it is not the channel's."""
+        if not is_fault(error):
+            raise error
         logger.warning("the channel %s failed in %s", self.name, what, exc_info=error)
         self._note(f"{self.name} {what}", error)
 
     def _call(self, what: str, call: Callable[[], T], default: T) -> T:
+        """Return the result of a method; `default` if it raises, or returns another type than `default`."""
         if not self._open:
             return default
         try:
-            return call()
-        except FAULTS as error:
+            found = call()
+            if default is not None and not isinstance(found, type(default)):
+                raise TypeError(f"it returned {type(found).__name__}, not {type(default).__name__}")
+        except BaseException as error:  # noqa: BLE001  # a plugin may raise anything
             self._failed(what, error)
             return default
+        return found
 
-    async def _await(self, what: str, call: Callable[[], Awaitable[None]]) -> None:
+    def _names(self, what: str, call: Callable[[], Sequence[str]]) -> tuple[str, ...]:
+        """Return the names that a method returns; none if it raises, or returns anything else."""
+
+        def checked() -> tuple[str, ...]:
+            found: object = call()
+            if not isinstance(found, list | tuple) or not all(isinstance(one, str) for one in found):
+                raise TypeError("it returned no list or tuple of str")
+            return tuple(found)
+
+        return self._call(what, checked, ())
+
+    async def _await(self, what: str, call: Callable[[], Awaitable[None]], most_s: float = math.inf) -> None:
+        """Await a method for at most `most_s` seconds."""
         await trio.lowlevel.checkpoint()
         if not self._open:
             return
         try:
-            await call()
-        except FAULTS as error:
+            with trio.fail_after(most_s):
+                await call()
+        except BaseException as error:  # noqa: BLE001  # a plugin may raise anything
             self._failed(what, error)
 
     @asynccontextmanager
     async def open(self, process: Process) -> AsyncIterator[None]:
         """Open the channel in a task of its own: a crash of what it runs there does not reach the block."""
         closing = trio.Event()
-        scope = trio.CancelScope(shield=True)
+        scope = trio.CancelScope(deadline=trio.current_time() + HOOK_S)
 
         async def host(task_status: trio.TaskStatus[None]) -> None:
             with scope:
                 try:
                     async with self._inner.open(process):
-                        self._open = True
+                        self._open, scope.deadline, scope.shield = True, math.inf, True
                         self._language = process.language
                         task_status.started()
                         await closing.wait()
-                except FAULTS as error:
+                except BaseException as error:  # noqa: BLE001  # a plugin may raise anything
                     self._failed("open", error)
+            if scope.cancelled_caught:
+                late = TimeoutError(f"no answer in {CLOSE_S if self._open else HOOK_S:g} s")
+                self._note(f"{self.name} open", late)
             if not self._open:
                 task_status.started()
 
@@ -103,7 +135,7 @@ class GuardedChannel(Channel):
 
     @override
     def admin_chats(self) -> Sequence[str]:
-        return self._call("admin_chats", self._inner.admin_chats, ())
+        return self._names("admin_chats", self._inner.admin_chats)
 
     def _place(self, root: Supervisor, what: str) -> Supervisor:
         return root.add_supervisor(Supervisor(f"{self.name}-{what}", isolates=True))
@@ -133,8 +165,8 @@ class GuardedChannel(Channel):
     @override
     def deliveries_taken(self) -> Sequence[Taker]:
         try:
-            return self._inner.deliveries_taken()
-        except FAULTS as error:
+            return tuple(self._inner.deliveries_taken())
+        except BaseException as error:  # noqa: BLE001  # a plugin may raise anything
             self._failed("deliveries_taken", error)
             return ()
 
@@ -161,19 +193,25 @@ class GuardedChannel(Channel):
 
     @override
     def names_of(self, chat: str) -> tuple[str, ...]:
-        return self._call("names_of", lambda: self._inner.names_of(chat), (chat,))
+        return self._names("names_of", lambda: self._inner.names_of(chat)) or (chat,)
 
     @override
     def tools_for(self, chat: str) -> tuple[Tool, ...]:
-        return self._call("tools_for", lambda: self._inner.tools_for(chat), ())
+        def checked() -> list[Tool]:
+            return checked_tools(self._inner.tools_for(chat), (), partial(self._failed, "tools_for"))
+
+        return tuple(self._call("tools_for", checked, []))
 
     @override
     async def bring(self, chat: str, attachment: Attachment) -> str:
         try:
-            return await self._inner.bring(chat, attachment)
+            found: object = await self._inner.bring(chat, attachment)
+            if not isinstance(found, str):
+                raise TypeError(f"it returned {type(found).__name__}, not str")
+            return found
         except RumiError:
             raise
-        except FAULTS as error:
+        except BaseException as error:
             self._failed("bring", error)
             raise RumiError("{name} could not be fetched.", name=attachment.name) from error
 
@@ -191,18 +229,20 @@ class GuardedChannel(Channel):
 
     @override
     async def introduce(self, say: Callable[[str], None]) -> None:
-        await self._await("introduce", lambda: self._inner.introduce(say))
+        await self._await("introduce", lambda: self._inner.introduce(say), INTRODUCE_S)
         if self._open:
             assert self.prefix is not None
             say(gettext(self._language, "Serving {channel}.", channel=self.prefix.channel))
 
     @override
     async def take_over(self, numbers: frozenset[int]) -> None:
-        await self._await("take_over", lambda: self._inner.take_over(numbers))
+        await self._await("take_over", lambda: self._inner.take_over(numbers), HOOK_S)
 
     @override
     async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
-        await self._await("hand_over", lambda: self._inner.hand_over(numbers, patience_s))
+        await self._await(
+            "hand_over", lambda: self._inner.hand_over(numbers, patience_s), patience_s + HOOK_S
+        )
 
     @override
     def slow_down(self) -> None:
@@ -214,8 +254,8 @@ class GuardedChannel(Channel):
 
     @override
     async def stop_receiving(self) -> None:
-        await self._await("stop_receiving", self._inner.stop_receiving)
+        await self._await("stop_receiving", self._inner.stop_receiving, HOOK_S)
 
     @override
     async def flush(self) -> None:
-        await self._await("flush", self._inner.flush)
+        await self._await("flush", self._inner.flush, HOOK_S)

@@ -11,7 +11,7 @@ from rumi.channels.built_in import BUILT_IN, LISTENER
 from rumi.channels.channel import Channel
 from rumi.channels.registration import ChannelPlugin, Serving, Writers
 from rumi.errors import RumiError
-from rumi.platform.config.plugins import FAULTS, PluginNotes, PluginPart
+from rumi.platform.config.plugins import PluginNotes, PluginPart, is_fault
 
 logger = logging.getLogger(__name__)
 
@@ -37,8 +37,11 @@ def wanted_channels(serving: Serving) -> list[WantedChannel]:
     if serving.flags.others:
         plugins = serving.loaded.plugins
         for part in plugins.of(ChannelPlugin):
-            seen = _of_plugin(serving, part)
-            if _guarded(plugins.notes, part, partial(part.registration.wanted, seen)):
+
+            def wanted(part: PluginPart[ChannelPlugin] = part) -> bool:
+                return bool(part.registration.wanted(_of_plugin(serving, part)))
+
+            if _guarded(plugins.notes, part, wanted):
                 found.append(WantedChannel(part.registration, part))
     return [*found, *([WantedChannel(LISTENER)] if LISTENER.wanted(serving) else [])]
 
@@ -75,12 +78,14 @@ def _opened_by_plugin(
     assert prefix is not None
 
     def opened() -> list[Channel]:
-        channels = list(stack.enter_context(part.registration.open(serving)))
+        channels = stack.enter_context(part.registration.open(serving))
+        if not isinstance(channels, list | tuple) or not all(isinstance(one, Channel) for one in channels):
+            raise RumiError("`open` yields a list or a tuple of channels.")
         if len(channels) > 1:
             raise RumiError(
                 "A registration opens one channel, and this one opened {count}.", count=len(channels)
             )
-        return channels
+        return list(channels)
 
     channels = _guarded(notes, part, opened) or []
     add, clear = (partial(one, part.context.plugin) for one in (notes.add, notes.clear))
@@ -94,7 +99,9 @@ def _guarded(notes: PluginNotes, part: PluginPart[ChannelPlugin], call: Callable
     """Return the result of a plugin's function; None if it raised an error, which is noted."""
     try:
         return call()
-    except FAULTS as error:
+    except BaseException as error:  # a plugin may raise anything
+        if not is_fault(error):
+            raise
         notes.add(part.context.plugin, f"{part.registration.group}: {part.name}", error)
         if not isinstance(error, RumiError):
             logger.warning("the plugin %s did not open its channel", part.context.plugin, exc_info=error)

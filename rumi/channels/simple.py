@@ -35,9 +35,9 @@ from rumi.channels.sending import DeliverFile, Flush, LeaveChats, LookFor, TakeC
 from rumi.chats.events import with_commands
 from rumi.chats.hub import Hub
 from rumi.chats.inbox import Inbox
-from rumi.errors import RumiError, single
+from rumi.errors import RumiError
 from rumi.platform.chat_ids import CHAT_ID, ChannelPrefix
-from rumi.platform.config.plugins import FAULTS
+from rumi.platform.config.plugins import fault_of, is_fault
 from rumi.store.journal.outbox import mark_delivered
 from rumi.store.journal.records import Incoming, StoredReply, Update
 from rumi.store.journal.transaction import JournalMessage
@@ -47,7 +47,10 @@ logger = logging.getLogger(__name__)
 LOOK_S: Final = 5.0
 LEAVE_S: Final = 5.0
 AT_ONCE: Final = 4
-STOP_S: Final = 2.0
+MOST_TEXT: Final = 1_000_000
+"""Maximum length of a received text, in characters."""
+STOP_S: Final = 10.0
+"""Maximum time to store a message, in seconds, also while the process ends."""
 _SPECIAL: Final = re.compile(rb"[^A-Za-z0-9]")
 _SHORT: Final = {b"-": b"--", b".": b"-d", b"@": b"-a", b"_": b"-u"}
 _LONG: Final = {short: special for special, short in _SHORT.items()}
@@ -62,8 +65,8 @@ class Take(Protocol):
         """Store a message of `sender`; a message with an `id` that was stored before is dropped.
 
         `sender` names the person or the room for `SimpleChannel.send`. Call this only for people who may talk
-        to Rumi: it does not check them. Return False if the message can never be taken, because the name of
-        its sender is empty or too long for a chat id: that is noted as a problem of the plugin.
+        to Rumi: it does not check them. Return False if the message can never be taken, because its text or
+        the name of its sender is too long: that is noted as a problem of the plugin.
 
         Raises:
             RumiError: The message could not be stored now. Take it again later.
@@ -234,11 +237,11 @@ class _Sender(ReplySender[ReplySenderMessage]):
         key = f"{self._channel.name}-{reply.delivery}"
         try:
             await self._channel.send(self._channel.name_of(chat), whole, key)
-        except FAULTS as error:
+        except BaseException as error:
+            if not is_fault(error):
+                raise
             self._channel._failed(f"{self._channel.name} send", error)
-            raise RumiError(
-                "the channel failed: {error}", error=f"{type(error).__name__}: {error}"[:300]
-            ) from error
+            raise RumiError("{why}", why=fault_of(error)) from error
         self._channel._works(f"{self._channel.name} send")
         await self._journal.ask(mark_delivered(reply.delivery))
         self._sent += 1
@@ -307,12 +310,11 @@ class _Receiver(Actor[StopReceiving]):
                 nursery.start_soon(self._until_other, nursery.cancel_scope)
                 await self._channel.receive(self._take)
                 nursery.cancel_scope.cancel()
-        except (*FAULTS, BaseExceptionGroup) as error:
-            only = single(error)
-            if not isinstance(only, FAULTS):
+        except BaseException as error:
+            if not is_fault(error):
                 raise
-            self._channel._failed(f"{self._channel.name} receive", only)
-            trouble = only.message if isinstance(only, RumiError) else f"{type(only).__name__}: {only}"[:300]
+            self._channel._failed(f"{self._channel.name} receive", error)
+            trouble = fault_of(error)
             if trouble != self._trouble:
                 logger.warning("%s receives nothing: %s", self._channel.name, trouble, exc_info=error)
             self._trouble = trouble
@@ -330,6 +332,10 @@ class _Receiver(Actor[StopReceiving]):
     async def _take(self, sender: str, text: str, id: str) -> bool:
         name = self._channel.name
         try:
+            if not all(isinstance(value, str) for value in (sender, text, id)):
+                raise RumiError("A message has texts only: its sender, its text and its id.")
+            if len(text) > MOST_TEXT:
+                raise RumiError("The text has more than {count} characters.", count=MOST_TEXT)
             chat = self._channel.chat_of(sender)
         except RumiError as error:
             self._channel._failed(f"{name} take", error)
@@ -343,8 +349,11 @@ class _Receiver(Actor[StopReceiving]):
             origin=number,
             channel=name,
         )
-        with trio.CancelScope(shield=True, deadline=trio.current_time() + STOP_S):
+        scope = trio.CancelScope(shield=True, deadline=trio.current_time() + STOP_S)
+        with scope:
             (new,) = await self._inbox.accept_all([message])
             self._stored += new
+        if scope.cancelled_caught:
+            raise RumiError("The message could not be stored in time.", "Try again in a moment.")
         self._worked()
         return True

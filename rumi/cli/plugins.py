@@ -91,7 +91,7 @@ def _switch(name: str, *, on: bool) -> None:
     from rumi.platform.config.editing import set_keys
 
     home, loaded = _loaded()
-    if on:
+    if on or name not in loaded.settings.plugins:
         require_installed(loaded.plugins, name)
     set_keys(home.make().root / "config.toml", {f"plugins.{name}.enabled": on})
     if on:

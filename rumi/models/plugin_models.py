@@ -1,16 +1,28 @@
 """Models of plugins: their registration, and the guard around them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, Final, get_args
+
+import trio
 
 from rumi.errors import ConfigError
 from rumi.models.chain import ChainStep
-from rumi.models.model import Emit, Model, ModelError, ModelRequest, Reply, ToolCall
+from rumi.models.model import Emit, Model, ModelError, ModelEvent, ModelRequest, Reply, ToolCall, Usage
 from rumi.models.token_budget import TokenBudget
-from rumi.platform.config.plugins import FAULTS, PluginContext, PluginNotes, PluginPart, Registration
+from rumi.platform.config.plugins import (
+    PluginContext,
+    PluginNotes,
+    PluginPart,
+    Registration,
+    fault_of,
+    is_fault,
+)
 from rumi.platform.config.providers import PLUGIN
+
+SILENCE_S: Final = 600.0
+"""Maximum time without an event of a plugin's model, in seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +42,7 @@ class ModelPlugin(Registration):
 
 
 class GuardedModel:
-    """A plugin's model: whatever else than a `ModelError` it raises becomes one."""
+    """A plugin's model. What it raises, a result that is no reply, and silence become a `ModelError`."""
 
     def __init__(
         self,
@@ -56,14 +68,26 @@ class GuardedModel:
             ModelError: The plugin's model has failed.
         """
         what = f"{ModelPlugin.group}: {self._name}"
+        silent = trio.CancelScope(deadline=trio.current_time() + SILENCE_S)
+
+        def heard(event: ModelEvent) -> None:
+            if not isinstance(event, get_args(ModelEvent)):
+                raise TypeError(f"it emitted {type(event).__name__}")
+            silent.deadline = trio.current_time() + SILENCE_S
+            emit(event)
+
         try:
-            reply = await self._inner.reply(request, emit)
-            _check(reply)
+            with silent:
+                reply = checked_reply(await self._inner.reply(request, heard))
+            if silent.cancelled_caught:
+                raise ModelError("timeout", "{model} did not answer.", model=self._name)
         except ModelError:
             raise
-        except FAULTS as error:
+        except BaseException as error:
+            if not is_fault(error):
+                raise
             self._failed(what, error)
-            why = f"{type(error).__name__}: {error}"[:500]
+            why = fault_of(error)
             raise ModelError(
                 "server", "The adapter of {model} failed: {why}", model=self._name, why=why
             ) from error
@@ -71,17 +95,27 @@ class GuardedModel:
         return reply
 
 
-def _check(reply: object) -> None:
-    """Check what a plugin's model returned, because the agent works with it.
+def checked_reply(reply: object) -> Reply:
+    """Return a plugin's reply if all its fields have their types.
 
     Raises:
-        TypeError: It is not a `Reply`, or the arguments of a call are no JSON text.
+        TypeError: One of them has not.
     """
-    if not isinstance(reply, Reply) or not isinstance(reply.text, str):
-        raise TypeError(f"reply() returned {type(reply).__name__}, which is not a Reply with a text")
-    for call in reply.tool_calls:
-        if not isinstance(call, ToolCall) or not isinstance(call.arguments, str):
-            raise TypeError("a tool call has arguments that are not a JSON text")
+    if not isinstance(reply, Reply):
+        raise TypeError(f"it returned {type(reply).__name__}, not Reply")
+    texts = [reply.text, reply.finish_reason, reply.model, reply.reasoning]
+    calls = reply.tool_calls
+    if not isinstance(calls, tuple) or not all(isinstance(call, ToolCall) for call in calls):
+        raise TypeError("its tool_calls are no tuple of ToolCall")
+    texts += [text for call in calls for text in (call.id, call.name, call.arguments)]
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError("a text of its reply is no str")
+    usage = reply.usage
+    if not isinstance(usage, Usage) or not all(
+        isinstance(count := getattr(usage, field.name), int) and count >= 0 for field in fields(Usage)
+    ):
+        raise TypeError("its usage is no Usage of numbers")
+    return reply
 
 
 def plugin_step(name: str, parts: Mapping[str, PluginPart[ModelPlugin]], notes: PluginNotes) -> ChainStep:
@@ -104,9 +138,11 @@ def plugin_step(name: str, parts: Mapping[str, PluginPart[ModelPlugin]], notes: 
         made = part.registration.model(model, part.context)
     except ConfigError:
         raise
-    except FAULTS as error:
+    except BaseException as error:
+        if not is_fault(error):
+            raise
         notes.add(part.context.plugin, f"{ModelPlugin.group}: {name}", error)
-        why = f"{type(error).__name__}: {error}"[:500]
+        why = fault_of(error)
         raise ConfigError("The adapter of {name} failed: {why}", name=f"{name!r}", why=why) from error
     budget = TokenBudget(part.registration.context_tokens)
     failed, works = (partial(one, part.context.plugin) for one in (notes.add, notes.clear))

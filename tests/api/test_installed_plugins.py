@@ -110,3 +110,10 @@ def test_names_and_values_that_are_not_allowed_are_refused(program: Program) -> 
     program.config.write_text("[plugins.rumi-greetings.secrets]\ntoken = 'a secret itself'\n")
     said = program.run("plugins", code=2)
     assert "a secret itself" not in said
+
+
+def test_what_is_neither_installed_nor_configured_cannot_be_switched_off(program: Program) -> None:
+    assert "rumi-missing" in program.run("plugins", "disable", "rumi-missing", code=2)
+    assert not program.config.exists()
+    program.config.write_text("[plugins.rumi-missing]\nenabled = true\n")
+    assert "is off" in program.run("plugins", "disable", "rumi-missing")

@@ -4,17 +4,18 @@ import logging
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from actors import Supervisor, TreeEvent
-from rumi.agent.plugin_tools import ToolContext, ToolPlugin
+from rumi.agent.plugin_tools import ToolContext, ToolPlugin, checked_tools
 from rumi.agent.tool import Tool, ToolResult
 from rumi.app.parts.inputs import TreeInputs
 from rumi.app.plugin_rows import plugin_rows
 from rumi.channels.registration import ChannelPlugin
 from rumi.chats.context import ChatView
 from rumi.errors import RumiError
-from rumi.platform.config.plugins import FAULTS, PluginPart, Plugins
+from rumi.platform.config.plugins import PluginPart, Plugins, is_fault
 from rumi.tasks.kinds import TaskKind, TaskPlugin
 from rumi.web.readers.files.viewer import Viewer
 
@@ -44,6 +45,9 @@ class PluginsPart:
         return self.inputs.loaded.plugins
 
     def _failed(self, part: PluginPart[Any], error: BaseException) -> None:
+        """Note what a plugin has raised; raise it again if it is not the plugin's."""
+        if not is_fault(error):
+            raise error
         logger.warning("the plugin %s failed", part.context.plugin, exc_info=error)
         self._plugins.notes.add(part.context.plugin, f"{part.registration.group}: {part.name}", error)
 
@@ -67,7 +71,9 @@ class PluginsPart:
                 result = await call(arguments)
             except RumiError:
                 raise
-            except FAULTS as error:
+            except BaseException as error:
+                if not is_fault(error):
+                    raise
                 self._plugins.notes.add(part.context.plugin, what, error)
                 if isinstance(error, Exception):
                     raise
@@ -86,14 +92,13 @@ class PluginsPart:
             if part.name not in self.actors:
                 continue  # its actors could not be added
             try:
-                found = tuple(part.registration.tools(self._context(part, view)))
-                for tool in found:
-                    if tool.spec.name in names:
-                        raise RumiError("There is another tool {name}.", name=tool.spec.name)
-                    names.add(tool.spec.name)
-                    tools.append(self._noting(part, tool))
-            except FAULTS as error:
+                found = part.registration.tools(self._context(part, view))
+                checked = checked_tools(found, names, partial(self._failed, part))
+            except BaseException as error:  # noqa: BLE001  # a plugin may raise anything
                 self._failed(part, error)
+                continue
+            names |= {tool.spec.name for tool in checked}
+            tools += [self._noting(part, tool) for tool in checked]
         return tuple(tools)
 
     def _context(self, part: PluginPart[ToolPlugin], view: ChatView) -> ToolContext:
@@ -120,7 +125,7 @@ class PluginsPart:
                 if part.name in own:
                     raise RumiError("Rumi has a kind of tasks {name} itself.", name=part.name)
                 found[part.name] = part.registration.kind(part.context)
-            except FAULTS as error:
+            except BaseException as error:  # noqa: BLE001  # a plugin may raise anything
                 self._failed(part, error)
         return found
 
@@ -139,7 +144,7 @@ def add_plugins(inputs: TreeInputs, viewer: Viewer) -> PluginsPart:
         place = Supervisor(tools_place(one), isolates=True)
         try:
             actors[one.name] = one.registration.add_actors(place, one.context)
-        except FAULTS as error:
+        except BaseException as error:  # noqa: BLE001  # a plugin may raise anything
             part._failed(one, error)
             continue
         if place.children():

@@ -31,6 +31,14 @@ class MatrixAccount:
         """Return the chat of a direct room, or of a thread in one. Its owner is the person."""
         return f"{self.prefix}{matrix_number(user)}_{_short(f'{room} {thread}' if thread else room)}"
 
+    def is_private(self, chat: str) -> bool:
+        """Return True if a chat of the account belongs to a person."""
+        return not chat.startswith(f"{self.prefix}{MATRIX.groups}")
+
+    def may_answer(self, chat: str, user: int) -> bool:
+        """Return True if a user can answer what a chat asks: in a direct room, only its person can."""
+        return not self.is_private(chat) or chat.startswith(f"{self.prefix}{user}_")
+
     def group(self, room: str, thread: str = "") -> str:
         """Return the chat of a room of several people, or of a thread in one. Its owner is the room."""
         own = f"{self.prefix}{MATRIX.groups}{_short(room)}"

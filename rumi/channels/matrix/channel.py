@@ -136,7 +136,7 @@ class MatrixChannel(Channel):
         self._people = people
         self._workspaces = files
         self._wire = AccountWire(MatrixAccount(self._name, people.section.user), api, self._limits)
-        self._rooms = Rooms(api)
+        self._rooms = self._wire.rooms
 
     # The tree
 

@@ -60,11 +60,11 @@ class MatrixDelivery:
         if growing is not None:
             growing.end()
             await growing.ended()
-        place = await self._wire.place(self._journal, chat)
-        if place is None:
-            await self._journal.ask(mark_undeliverable(chat, "its room is unknown", reply.delivery))
-            return
         try:
+            place = await self._wire.place(self._journal, chat)
+            if place is None:
+                await self._journal.ask(mark_undeliverable(chat, "its room is unknown", reply.delivery))
+                return
             await self._send(chat, place, reply, growing)
         except MatrixError as error:
             self._wire.figures.retried += 1
@@ -101,7 +101,7 @@ class MatrixDelivery:
             content = await self._content(part)
             txn = f"r{salt}-{reply.delivery}-{index}-{hashlib.sha256(part.encode()).hexdigest()[:8]}"
             await self._journal.ask(mark_part_begun(reply.delivery, index + 1))
-            event = await self._put(place, content, relation, preview, txn)
+            event = await self._put(chat, place, content, relation, preview, txn)
             if asks and last:
                 await self._journal.ask(
                     note_sent(chat, self._wire.account.user, preview or event, f"{REPLY}{reply.delivery}")
@@ -110,13 +110,19 @@ class MatrixDelivery:
             await self._journal.ask(done)
 
     async def _put(
-        self, place: RoomPlace, content: dict[str, Any], relation: dict[str, Any], preview: str, txn: str
+        self,
+        chat: str,
+        place: RoomPlace,
+        content: dict[str, Any],
+        relation: dict[str, Any],
+        preview: str,
+        txn: str,
     ) -> str:
         """Send a message, or the edit that makes it of a growing answer; plainly if its HTML is refused."""
         for attempt in (content, plain(str(content["body"]))):
             whole = edit_of(preview, attempt) if preview else {**attempt, **relation}
             try:
-                return await self._wire.send(place, whole, txn)
+                return await self._wire.send(place, whole, txn, chat=chat)
             except MatrixError as error:
                 if error.kind != "refused" or error.gone or attempt is not content:
                     raise

@@ -126,8 +126,10 @@ class GrowingReply:
                 nursery.start_soon(self._type, place)
                 await self._grow(place)
                 await self._done.wait()
-        except (ActorError, NotOwner):
-            logger.info("a growing answer was not shown")
+        except (ActorError, NotOwner, MatrixError) as error:
+            logger.info("a growing answer was not shown: %s", error)
+            if isinstance(error, MatrixError) and error.gone and not self._over:
+                self._lost(error.message)
         except Exception:  # the reply comes nevertheless
             logger.exception("a growing answer failed")
         finally:
@@ -176,6 +178,7 @@ class GrowingReply:
 
     async def _show(self, place: RoomPlace, text: str) -> bool:
         try:
+            await self._wire.check(self._chat, place)
             content = content_of(text)
             if not self.number:
                 account = self._wire.account.user

@@ -19,6 +19,7 @@ from rumi.channels.matrix.reading import (
     event_of,
     fields,
     file_of,
+    redacted_by,
     relation_of,
     said_in,
     text,
@@ -175,7 +176,7 @@ class MatrixIntake:
         return True
 
     async def _read_room(self, id: str, events: Sequence[object], batch: _SyncWork) -> None:
-        gone = {target for raw in events if (target := _redacted(raw))}
+        gone = {target for raw in events if (target := redacted_by(raw))}
         for raw in events:
             try:
                 event = event_of(raw)
@@ -199,8 +200,8 @@ class MatrixIntake:
         me = self._wire.account.user
         match event.kind:
             case "m.room.redaction":
-                if target := _redacted(event.raw):
-                    await self._redact(target)
+                if target := redacted_by(event.raw):
+                    await self._redact(id, target)
             case "m.reaction" if event.sender != me:
                 await self._react(id, event, batch)
             case "m.room.message" if event.sender == me:
@@ -250,7 +251,7 @@ class MatrixIntake:
         private = room.other(account.user) == event.sender
         chat = self._chat_of(room, event.sender, relation.thread)
         words = words_of(content, account.user, room.name_of(account.user), answers=bool(relation.answers))
-        answered = await self._known(relation.answers) if relation.answers else None
+        answered = await self._known(id, relation.answers) if relation.answers else None
         listen = self._people.section.listen
         to_us = answered is not None and not answered.message
         addressed = private or words.addressed or (to_us and listen != "mention")
@@ -287,7 +288,7 @@ class MatrixIntake:
             attachments=tuple(attachments),
             answer=answer,
             user=matrix_number(event.sender),
-            author="" if private else room.name_of(event.sender) or event.sender,
+            author="" if private else room.author(event.sender),
             channel="matrix",
             addressed=addressed,
             sent=event.at,
@@ -308,13 +309,13 @@ class MatrixIntake:
             return
         number = matrix_number(event.sender)
         for index, earlier in enumerate(batch.events):  # the edited message comes in this batch too
-            if earlier.id == relation.replaces:
+            if earlier.id == relation.replaces and earlier.place.room == room.id:
                 message = earlier.message
                 if message is not None and message.user == number and message.answer is None:
                     edited = replace(message, text=words.text)
                     batch.events[index] = MatrixEvent(earlier.id, earlier.chat, earlier.place, edited)
                 return
-        known = await self._known(relation.replaces)
+        known = await self._known(room.id, relation.replaces)
         if known is None or not known.message:
             return
         message = Incoming(
@@ -348,7 +349,7 @@ class MatrixIntake:
         elif replied.sender == event.sender:
             source = "the user's own message"
         else:
-            source = f"a message of {room.name_of(replied.sender) or replied.sender}"
+            source = f"a message of {room.author(replied.sender)}"
         attachments = list[Attachment]()
         number = 0 if known is None else known.number
         if said.strip():
@@ -362,17 +363,19 @@ class MatrixIntake:
             )
         return attachments
 
-    async def _known(self, event: str) -> KnownEvent | None:
-        return await self._ask(known_event(self._wire.account.user, event))
+    async def _known(self, room: str, event: str) -> KnownEvent | None:
+        """Return what is stored of an event of a room. An event of another room is none of this one."""
+        known = await self._ask(known_event(self._wire.account.user, event))
+        return known if known is not None and known.room in ("", room) else None
 
     # Other events
 
-    async def _redact(self, event: str) -> None:
+    async def _redact(self, room: str, event: str) -> None:
         """Drop the message of a removed event if it still waits for its turn.
 
         This happens before the position is stored, so that a removal is never lost.
         """
-        known = await self._known(event)
+        known = await self._known(room, event)
         if known is not None and known.message:
             await self._inbox.chats.drop(known.chat, known.message)
 
@@ -382,8 +385,10 @@ class MatrixIntake:
         verdict = verdict_of(relation.key)
         if verdict is None or not self._people.may_talk(event.sender):
             return
-        known = await self._known(relation.reacts)
+        known = await self._known(id, relation.reacts)
         user = matrix_number(event.sender)
+        if known is not None and not self._wire.account.may_answer(known.chat, user):
+            return
         question = self._wire.asked.questions.get(relation.reacts, "") if known is None else known.what
         if known is None or not question:
             return
@@ -456,10 +461,3 @@ class MatrixIntake:
             if event.message is not None and event.chat not in self._kept:
                 self._kept.add(event.chat)
                 self._say(SayInRoom(event.place, matrix_texts.kept_at_server(self._people.language)))
-
-
-def _redacted(raw: object) -> str:
-    """Return the event that a redaction removes; empty for other events."""
-    if text(raw, "type") != "m.room.redaction":
-        return ""
-    return text(fields(raw, "content"), "redacts") or text(raw, "redacts") or ""

@@ -141,7 +141,7 @@ class RoomQuestion:
                 if not self._file_sent and (self._asked.whole or len(whole) > MOST_CHARS):
                     await self._upload(self.chat, FILE_NAME, whole.encode())
                     self._file_sent = True
-                event = await self._wire.send(place, content, f"q{salt}-{self.id}")
+                event = await self._wire.send(place, content, f"q{salt}-{self.id}", chat=self.chat)
             except Exception as error:
                 if not isinstance(error, MatrixError):
                     raise

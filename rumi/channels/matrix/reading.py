@@ -7,7 +7,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import unescape
-from typing import Any, Final
+from string import whitespace
+from typing import Any, Final, TypeGuard
 from urllib.parse import unquote
 
 from rumi.chats.commands import NAMES as COMMAND_NAMES
@@ -64,12 +65,35 @@ def items(value: object, name: str) -> list[Any]:
     return found if isinstance(found, list) else []
 
 
+def is_id(name: str | None) -> TypeGuard[str]:
+    """Return True for what can be the id of an event, a user or a room, and so a part of an address."""
+    return name is not None and 0 < len(name) <= MOST_ID and name.isprintable()
+
+
+def rooms_in(found: object, kind: str) -> dict[str, Mapping[str, Any]]:
+    """Return the rooms of one kind in the answer to a sync, by their ids: `join`, `invite` or `leave`."""
+    rooms = fields(fields(found, "rooms"), kind)
+    return {id: fields(rooms, id) for id in rooms if is_id(id)}
+
+
+def redacted_by(raw: object) -> str:
+    """Return the event that a redaction removes; empty for other events.
+
+    Which of two fields counts depends on the room's version, and servers fill the other one too. If they
+    differ, the sender has written one of them, and the server has not checked it.
+    """
+    if text(raw, "type") != "m.room.redaction":
+        return ""
+    new, old = text(fields(raw, "content"), "redacts"), text(raw, "redacts")
+    return "" if new and old and new != old else new or old or ""
+
+
 def event_of(raw: object) -> RoomEvent | None:
     """Return an event with its outer fields; None if one of them is missing or odd."""
     if not isinstance(raw, dict):
         return None
     id, sender, kind = (text(raw, name) for name in ("event_id", "sender", "type"))
-    if not id or not sender or not kind or max(len(id), len(sender), len(kind)) > MOST_ID:
+    if not is_id(id) or not is_id(sender) or not is_id(kind):
         return None
     at = raw.get("origin_server_ts")
     seconds = at / 1000 if type(at) is int and 0 < at < 2**53 else 0.0
@@ -163,8 +187,9 @@ def _without_name(body: str, user: str, name: str) -> tuple[str, bool]:
         return body[found.end() :], True
     exact = "|".join(map(re.escape, {user, local, f"@{name}"} - {"@"}))
     named = re.search(rf"(?<![\w@])(?:{exact})(?![\w:.-])", body, re.IGNORECASE) is not None
-    ending = re.search(rf"[\s,]+(?:{exact})\s*[.!?]?\s*$", body, re.IGNORECASE)
-    return (body[: ending.start()], True) if ending else (body, named)
+    # Only what follows a name is tried more than once, so a text full of spaces takes no longer than another.
+    ending = re.search(rf"(?<=[\s,])(?:{exact})(?:\s*[.!?])?\Z", body.rstrip(), re.IGNORECASE)
+    return (body[: ending.start()].rstrip(f"{whitespace},"), True) if ending else (body, named)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 import logging
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from rumi.channels.matrix.api import MatrixApi, MatrixError
@@ -13,6 +13,13 @@ logger = logging.getLogger(__name__)
 
 MOST: Final = 2_000
 """Maximum number of remembered rooms. A forgotten one is asked for again."""
+
+MOST_NAME: Final = 100
+"""Maximum length of a name, in characters."""
+
+MOST_COMPARED: Final = 200
+"""In rooms with more members, names are not compared, and each author's id follows the name."""
+
 
 MOST_MEMBERS: Final = 20_000
 """In rooms with more members, their names are not remembered."""
@@ -25,7 +32,6 @@ class MatrixRoom:
     id: str
     members: dict[str, str] | None = None
     encrypted: bool | None = None
-    names: dict[str, str] = field(default_factory=dict)
 
     def other(self, user: str) -> str:
         """Return the one other member of a direct room; empty if the room has more, or nobody knows."""
@@ -35,7 +41,21 @@ class MatrixRoom:
 
     def name_of(self, user: str) -> str:
         """Return the name that a member has chosen, as a short line; empty if it is not known."""
-        return one_line((self.members or {}).get(user, ""), 100)
+        return one_line((self.members or {}).get(user, "")[: 4 * MOST_NAME], MOST_NAME)
+
+    def author(self, user: str) -> str:
+        """Return what a member is called as an author: the name, and the id if the name may mislead.
+
+        It may if another member has the same name, or if it is like an id.
+        """
+        name, members = self.name_of(user), self.members or {}
+        if not name:
+            return user
+        plain = name.casefold()
+        known = "@" in name or len(members) > MOST_COMPARED
+        if known or any(other != user and self.name_of(other).casefold() == plain for other in members):
+            return f"{name} ({user})"
+        return name
 
 
 class Rooms:
@@ -83,11 +103,7 @@ class Rooms:
                 logger.info("the members of a room are not known: %s", error.message)
                 return room
             if len(found) <= MOST_MEMBERS:
-                room.members = {
-                    user: text(fields(found, user), "display_name") or ""
-                    for user in found
-                    if len(user) <= 255
-                }
+                room.members = {user: text(fields(found, user), "display_name") or "" for user in found}
             else:
                 room.members = dict.fromkeys(found, "")
         return room

@@ -214,8 +214,8 @@ class MatrixSender(ReplySender[SenderMessage]):
             if place is not None:
                 related = await self._wire.related(self._journal, place, origin)
                 await self._say(place, text, related)
-        except (ActorError, NotOwner):
-            logger.info("words were not said: the journal did not answer")
+        except (ActorError, NotOwner, MatrixError) as error:
+            logger.info("words were not said: %s", error)
 
     async def _say(self, place: RoomPlace, text: str, related: dict[str, Any] | None = None) -> None:
         content = {**plain(text), "msgtype": "m.notice", **(related or {})}
@@ -259,7 +259,7 @@ class MatrixSender(ReplySender[SenderMessage]):
         if spoken and format_of(content) in ("ogg", "mp3", "m4a"):
             event |= {"msgtype": "m.audio", "org.matrix.msc3245.voice": {}}
         txn = f"f{token_hex(12)}"
-        await self._patiently(lambda: self._wire.send(place, event, txn))
+        await self._patiently(lambda: self._wire.send(place, event, txn, chat=chat))
 
     async def _patiently(self, call: Callable[[], Awaitable[Any]]) -> Any:
         """Return the result of a call; repeat it a few times after a limit or a lost answer."""

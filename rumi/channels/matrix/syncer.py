@@ -15,7 +15,7 @@ from typing_extensions import override
 from actors import Actor, ActorError, Backoff, Request, answers
 from rumi.channels.matrix.api import MatrixError
 from rumi.channels.matrix.intake import MatrixIntake, MatrixPeople
-from rumi.channels.matrix.reading import event_of, fields, inviter_of, items, text
+from rumi.channels.matrix.reading import event_of, fields, inviter_of, items, rooms_in, text
 from rumi.channels.matrix.rooms import Rooms
 from rumi.channels.matrix.wire import AccountWire, new_salt
 from rumi.errors import ConfigError, NotTaken, RumiError
@@ -34,7 +34,7 @@ POLL_S: Final = 25.0
 """For how long the server may wait for something to happen, in seconds."""
 
 LEAST_S: Final = 0.05
-"""Minimum time of a sync without events, in seconds, for a server that answers at once."""
+"""Minimum time of a sync, in seconds, for a server that answers at once."""
 
 UNSTORED_S: Final = 1.0
 
@@ -46,6 +46,11 @@ PAGES: Final = 10
 """Number of events of a room that one sync brings, and of further pages that are read of what it left out."""
 
 JOIN_ATTEMPTS: Final = 5
+DECISIONS: Final = 4
+"""Maximum number of invitations that are answered at the same time, so that many do not delay replies."""
+
+MOST_POSITION: Final = 4_000
+"""Maximum length of a position, in characters. It is part of an address."""
 
 _STATE: Final = ("m.room.member", "m.room.encryption")
 _KINDS: Final = ("m.room.message", "m.room.encrypted", "m.room.redaction", "m.reaction", *_STATE)
@@ -64,6 +69,18 @@ _INVITES: Final[dict[str, Any]] = {
     **FILTER,
     "room": {**FILTER["room"], "state": _NONE, "timeline": {"types": [], "limit": 1}},
 }
+
+
+def _position(found: object) -> str:
+    """Return the position after the answer to a sync.
+
+    Raises:
+        MatrixError: The answer has none, or one with which no sync can continue.
+    """
+    position = text(found, "next_batch") or ""
+    if not position or len(position) > MOST_POSITION or not position.isprintable():
+        raise MatrixError("The homeserver's answer cannot be used.", kind="unknown")
+    return position
 
 
 class MatrixTokenRefused(ConfigError):
@@ -122,6 +139,7 @@ class MatrixSyncer(Actor[StopSyncing]):
         self._unreachable = unreachable
         self._random = random or Random()
         self._poll_s = poll_s
+        self._deciding = trio.CapacityLimiter(DECISIONS)
         self._since: str | None = None
         self._trouble = ""
         self._asking = trio.CancelScope()
@@ -134,6 +152,7 @@ class MatrixSyncer(Actor[StopSyncing]):
         Raises:
             MatrixTokenRefused: The homeserver does not know the token.
         """
+        self._wire.follows = False
         if self._memory.refused:
             raise MatrixTokenRefused(self._wire.account.name)
         if self._memory.ended:
@@ -153,7 +172,12 @@ class MatrixSyncer(Actor[StopSyncing]):
     @override
     def metrics(self) -> Mapping[str, object]:
         unready = "the homeserver was not reached yet" if not self._memory.synced and self._serves() else None
-        figures: dict[str, object] = {"trouble": self._trouble or None, **self._intake.counts}
+        account = self._wire.account.user
+        figures: dict[str, object] = {
+            "matrix": account,
+            "trouble": self._trouble or None,
+            **self._intake.counts,
+        }
         return {**figures, **({"unready": unready} if unready else {})}
 
     @answers(StopSyncing)
@@ -174,7 +198,7 @@ class MatrixSyncer(Actor[StopSyncing]):
         attempt = refusals = 0
         while not self._memory.ended:
             if not self._serves():
-                self._since = None
+                self._forget_position()
                 await self._pause(REST_S)
                 continue
             try:
@@ -189,11 +213,11 @@ class MatrixSyncer(Actor[StopSyncing]):
                     raise MatrixTokenRefused(self._wire.account.name) from None
                 await self._fail(error.message, max(error.wait_s, self._delay_s(attempt)))
             except (RumiError, ActorError) as error:
-                self._since = None  # nobody knows if the batch was stored
+                self._forget_position()  # nobody knows if the batch was stored
                 trouble = error.message if isinstance(error, RumiError) else type(error).__name__
                 await self._fail(trouble, self._delay_s(attempt))
             except Exception as error:  # the receiver must not end what runs below it
-                self._since = None
+                self._forget_position()
                 logger.exception("the events of %s were not read", self._wire.account.user)
                 await self._fail(type(error).__name__, self._delay_s(attempt))
             else:
@@ -203,6 +227,9 @@ class MatrixSyncer(Actor[StopSyncing]):
                 continue
             attempt += 1
         self._done.set()
+
+    def _forget_position(self) -> None:
+        self._since, self._wire.follows = None, False
 
     def _delay_s(self, attempt: int) -> float:
         return WAITS.delay_s(attempt) * self._random.uniform(0.5, 1.0)
@@ -240,28 +267,24 @@ class MatrixSyncer(Actor[StopSyncing]):
                 self._waits = False
         if found is None:
             return
-        token = text(found, "next_batch")
-        if not token:
-            raise MatrixError("The homeserver's answer cannot be used.", kind="unknown")
-        rooms = fields(found, "rooms")
-        joined = fields(rooms, "join")
-        timelines = [(id, await self._timeline(id, fields(joined, id), since)) for id in joined]
-        for id in fields(rooms, "leave"):
+        token = _position(found)
+        joined = rooms_in(found, "join")
+        timelines = [(id, await self._timeline(id, room, since)) for id, room in joined.items()]
+        for id in rooms_in(found, "leave"):
             await self._left(id)
-        self._invitations(fields(rooms, "invite"))
+        self._invitations(rooms_in(found, "invite"))
         if not await self._intake.take(since, token, timelines, self.start_soon):
-            self._since = None  # another process was faster
+            self._forget_position()  # another process was faster
             return
-        self._since = token
-        if not joined and token == since:
-            await trio.sleep(max(0.0, began + LEAST_S - trio.current_time()))
+        self._since, self._wire.follows = token, True
+        await trio.sleep(max(0.0, began + LEAST_S - trio.current_time()))
 
     async def _begin(self, token: str) -> None:
         """Look for invitations that came while nobody synced. The first start begins at the present."""
         found = await self._wire.api.sync("", 0.0, _INVITES)
-        self._invitations(fields(fields(found, "rooms"), "invite"))
-        now = text(found, "next_batch")
-        if not token and now:
+        self._invitations(rooms_in(found, "invite"))
+        now = _position(found)
+        if not token:
             await self._ask(accept_sync(SyncBatch(self._wire.account.user, "", now)))
 
     # Rooms
@@ -274,6 +297,8 @@ class MatrixSyncer(Actor[StopSyncing]):
         timeline = fields(room, "timeline")
         events = items(timeline, "events")
         begins = self._came_at(events)
+        if timeline.get("limited") is True or begins is not None:
+            self._rooms.forget(id)  # who came and went meanwhile may be among what is not read
         start = text(timeline, "prev_batch")
         if timeline.get("limited") is True and start and begins is None:
             events = [*await self._left_out(id, start, since), *events]
@@ -315,13 +340,11 @@ class MatrixSyncer(Actor[StopSyncing]):
         for chat in await self._ask(chats_in_room(self._wire.account.prefix, id)):
             await self._unreachable(chat, "the account is not in the room any more")
 
-    def _invitations(self, invited: Mapping[str, Any]) -> None:
-        for id in invited:
+    def _invitations(self, invited: Mapping[str, Mapping[str, Any]]) -> None:
+        for id, room in invited.items():
             if id not in self._memory.invited:
                 self._memory.invited.add(id)
-                inviter = inviter_of(
-                    items(fields(fields(invited, id), "invite_state"), "events"), self._wire.account.user
-                )
+                inviter = inviter_of(items(fields(room, "invite_state"), "events"), self._wire.account.user)
                 self.start_soon(self._decide, id, inviter)
 
     async def _decide(self, id: str, inviter: str) -> None:
@@ -329,12 +352,13 @@ class MatrixSyncer(Actor[StopSyncing]):
         try:
             for attempt in range(JOIN_ATTEMPTS):
                 try:
-                    if self._people.may_talk(inviter) or await self._listed(id):
-                        await self._wire.api.join(id)
-                        self._rooms.forget(id)
-                    else:
-                        logger.info("an invitation was refused")
-                        await self._wire.api.leave(id)
+                    async with self._deciding:
+                        if self._people.may_talk(inviter) or await self._listed(id):
+                            await self._wire.api.join(id)
+                            self._rooms.forget(id)
+                        else:
+                            logger.info("an invitation was refused")
+                            await self._wire.api.leave(id)
                 except MatrixError as error:
                     logger.warning("an invitation could not be answered: %s", error.message)
                     if error.kind == "refused":

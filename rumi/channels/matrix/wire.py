@@ -9,6 +9,8 @@ from actors import ActorRef
 from rumi.channels.matrix.address import MatrixAccount
 from rumi.channels.matrix.api import MatrixApi, MatrixError
 from rumi.channels.matrix.limits import AccountLimits
+from rumi.channels.matrix.rooms import Rooms
+from rumi.platform.chat_ids import matrix_number
 from rumi.store.journal.matrix import AccountPosition, RoomPlace, event_numbered, matrix_position, place_of
 from rumi.store.journal.transaction import JournalMessage
 
@@ -33,7 +35,6 @@ class QuestionEvents:
     """Questions by the events that ask them, of this process; and who waits for the event to come back."""
 
     questions: dict[str, str] = field(default_factory=dict)
-    numbers: dict[str, int] = field(default_factory=dict)
     came: Callable[[str, int], object] = lambda question, number: None
 
 
@@ -47,6 +48,12 @@ class AccountWire:
     figures: SentFigures = field(default_factory=SentFigures)
     asked: QuestionEvents = field(default_factory=QuestionEvents)
     position: AccountPosition | None = None
+    rooms: Rooms = field(init=False)
+    follows: bool = False
+    """True while this process takes the account's events, so that `rooms` knows who comes and goes."""
+
+    def __post_init__(self) -> None:
+        self.rooms = Rooms(self.api)
 
     async def salt(self, journal: ActorRef[JournalMessage]) -> str:
         """Return what the ids of this database's messages have in common."""
@@ -55,14 +62,47 @@ class AccountWire:
         return self.position.salt
 
     async def place(self, journal: ActorRef[JournalMessage], chat: str) -> RoomPlace | None:
-        """Return where a chat is; None if nobody knows."""
-        return await journal.ask(place_of(chat))
+        """Return where a chat is; None if nobody knows.
+
+        Raises:
+            MatrixError: Nothing of the chat may be sent there, or the homeserver does not say who is there.
+        """
+        place = await journal.ask(place_of(chat))
+        if place is not None:
+            await self.check(chat, place)
+        return place
+
+    async def check(self, chat: str, place: RoomPlace) -> None:
+        """Check that nobody but its person reads what is sent to a direct room.
+
+        Raises:
+            MatrixError: Others are in the room, or the homeserver does not say who is there.
+        """
+        if not self.account.is_private(chat):
+            return
+        if not self.follows:
+            self.rooms.forget(place.room)
+        members = (await self.rooms.know(place.room)).members or {}
+        others = [matrix_number(member) for member in members if member != self.account.user]
+        if not all(self.account.may_answer(chat, other) for other in others):
+            raise MatrixError("Others are in the direct room now.", kind="refused", errcode="M_FORBIDDEN")
 
     async def send(
-        self, place: RoomPlace, content: Mapping[str, Any], txn: str, kind: str = "m.room.message"
+        self,
+        place: RoomPlace,
+        content: Mapping[str, Any],
+        txn: str,
+        kind: str = "m.room.message",
+        *,
+        chat: str = "",
     ) -> str:
-        """Send an event in its turn, and return its id. A limit is recorded before it is raised."""
+        """Send an event in its turn, and return its id. A limit is recorded before it is raised.
+
+        With a `chat`, nothing is sent if others read it: see `check`.
+        """
         async with self.limits.turn():
+            if chat:
+                await self.check(chat, place)
             return await self.send_now(place, content, txn, kind)
 
     async def send_now(

@@ -65,7 +65,7 @@ def view_of(dump: Item, own: Callable[[str], bool]) -> dict[str, object]:
 
 
 def _services(dump: Item) -> Iterator[dict[str, object]]:
-    """Yield a row for each calendar, mailbox, plugin and browser, with its last use and its error."""
+    """Yield a row for each calendar, mailbox, account, plugin and browser, with its use and its error."""
     for row in dump.get("calendars") or ():
         yield {"kind": "calendar", "name": row["name"], "used": row["read"], "error": row["error"]}
     found = top(dump)
@@ -82,6 +82,11 @@ def _services(dump: Item) -> Iterator[dict[str, object]]:
                 "mails": watching.get("mails", 0),
             }
         yield row
+    for node in found.values():
+        if account := node["figures"].get("matrix"):
+            trouble = node["figures"].get("trouble") or ""
+            came = node["figures"].get("stored", 0)
+            yield {"kind": "matrix", "name": account, "used": None, "error": trouble, "messages": came}
     for plugin in dump.get("plugins") or ():
         error = "; ".join(plugin["problems"])
         yield {"kind": "plugin", "name": plugin["name"], "used": None, "error": error}

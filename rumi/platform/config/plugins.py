@@ -106,10 +106,6 @@ class PluginPart(Generic[R]):
     context: PluginContext
 
 
-FAULTS: Final = (Exception, SystemExit)
-"""What code of a plugin may raise without ending the process. A cancellation and a Ctrl-C pass."""
-
-
 class PluginNotes:
     """What is wrong in plugins, by what fails, for the status, `rumi plugins` and `rumi doctor`.
 
@@ -122,9 +118,7 @@ class PluginNotes:
     def add(self, plugin: str, what: str, error: BaseException) -> None:
         """Note that `what` of a plugin has failed, such as `receive` of its channel."""
         only = single(error)
-        said: str = f"{type(only).__name__}: {only}"[:MOST_NOTE_CHARS]
-        if isinstance(only, RumiError):
-            said = only.text
+        said = only.text if isinstance(only, RumiError) else fault_of(only)
         notes = self._notes.setdefault(plugin, {})
         notes.pop(what, None)
         notes[what] = Text("{what}: {said}", what=what, said=said) if what else said
@@ -206,7 +200,9 @@ class Plugins:
                         )
                     registration = self._registration(entry, kind)
                     context = self._context(plugin, registration.settings, installed)
-                except RumiError as error:
+                except BaseException as error:
+                    if not is_fault(error):
+                        raise
                     self.notes.add(plugin, f"{entry.group}: {entry.name}", error)
                     continue
                 found[entry.name] = PluginPart(entry.name, registration, context)
@@ -227,7 +223,7 @@ class Plugins:
                 kind=kind.__name__,
                 group=entry.group,
             )
-        if not is_compatible(found.api):
+        if not isinstance(found.api, str) or not is_compatible(found.api):
             raise RumiError(
                 "{target} is for version {api} of rumi.api, and this Rumi has {own}.",
                 target=entry.target,
@@ -247,11 +243,13 @@ class Plugins:
         if entry not in self._loaded:
             try:
                 self._loaded[entry] = entry.load()
-            except FAULTS as error:
+            except BaseException as error:
+                if not is_fault(error):
+                    raise
                 raise RumiError(
                     "{target} cannot be imported: {why}",
                     target=entry.target,
-                    why=f"{type(error).__name__}: {error}"[:500],
+                    why=fault_of(error),
                 ) from error
         return self._loaded[entry]
 
@@ -280,6 +278,22 @@ class Plugins:
             return found.reveal()
 
         return PluginContext(plugin, values, self._home / FOLDER / plugin, secret, section.role)
+
+
+def is_fault(error: BaseException) -> bool:
+    """Return True for what a plugin's code may raise without ending the process.
+
+    `sys.exit()` in a plugin ends nothing. Ctrl-C and cancellations are not the plugin's, and go on.
+    """
+    if isinstance(error, BaseExceptionGroup):
+        return all(is_fault(each) for each in error.exceptions)
+    return isinstance(error, Exception | SystemExit | GeneratorExit)
+
+
+def fault_of(error: BaseException) -> str:
+    """Return what a plugin's error says, in one bounded line."""
+    only = single(error)
+    return only.message if isinstance(only, RumiError) else f"{type(only).__name__}: {only}"[:500]
 
 
 def is_compatible(api: str) -> bool:

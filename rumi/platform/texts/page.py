@@ -438,6 +438,7 @@ _WORDS: dict[str, Text] = {
     "mailbox_used_at": Text("{name}: last used {time}"),
     "mailbox_unused": Text("{name}: not used yet"),
     "plugin_unused": Text("Plugin {name}"),
+    "matrix_row": Text("Matrix account {name}: {messages} messages came"),
     "mail_channel_row": Text("{name}, Rumi's own mailbox: {mails} mails came"),
     "browser_page": Text("browser: {pages} page is open"),
     "browser_pages": Text("browser: {pages} pages are open"),

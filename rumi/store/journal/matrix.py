@@ -175,19 +175,24 @@ def event_numbered(transaction: Transaction, number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class KnownEvent:
-    """A stored event: its chat, the message that it became (0 for Rumi's own), and the question it asks."""
+    """A stored event: its chat, the message that it became (0 for Rumi's own), and the question it asks.
+
+    `room` is the chat's room; empty if nothing that a person wrote there is stored.
+    """
 
     number: int
     chat: str
     message: int
     what: str
+    room: str = ""
 
 
 @step(reads=True)
 def known_event(transaction: Transaction, account: str, event: str) -> KnownEvent | None:
     """Return what is stored of an event; None if nothing is."""
     row = transaction.db.execute(
-        "SELECT number, chat, coalesce(message, 0), what FROM matrix_events WHERE account = ? AND event = ?",
+        "SELECT number, matrix_events.chat, coalesce(message, 0), what, coalesce(room, '') FROM matrix_events"
+        " LEFT JOIN matrix_rooms ON matrix_rooms.chat = matrix_events.chat WHERE account = ? AND event = ?",
         (clean(account), clean(event)),
     ).fetchone()
     return None if row is None else KnownEvent(*row)

@@ -30,6 +30,19 @@ class ReaderPlugin(Registration):
     endings: tuple[str, ...] = ()
     begins: tuple[bytes, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Check the fields.
+
+        Raises:
+            TypeError: One has another type.
+        """
+        if not isinstance(self.function, str) or not isinstance(self.sample, bytes):
+            raise TypeError("a reader's function is a str, and its sample bytes")
+        for name, kind in (("endings", str), ("begins", bytes)):
+            found: object = getattr(self, name)
+            if not isinstance(found, tuple) or not all(isinstance(one, kind) for one in found):
+                raise TypeError(f"a reader's {name} are a tuple of {kind.__name__}")
+
     def reads(self, head: bytes, name: str) -> bool:
         """Return True if the reader gets a file with these first bytes and this name."""
         ending = PurePosixPath(name).suffix.lower()

@@ -37,6 +37,7 @@ function service(each) {
   if (each.error) return say("service_failed", words);
   if (each.kind === "browser") return say(each.pages === 1 ? "browser_page" : "browser_pages", words);
   if (each.kind === "channel") return say("mail_channel_row", words);
+  if (each.kind === "matrix") return say("matrix_row", words);
   return say(each.used ? `${each.kind}_used_at` : `${each.kind}_unused`, words);
 }
 
