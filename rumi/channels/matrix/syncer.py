@@ -243,16 +243,25 @@ class MatrixSyncer(Actor[StopSyncing]):
         token = text(found, "next_batch")
         if not token:
             raise MatrixError("The homeserver's answer cannot be used.", kind="unknown")
+        encryption, done = self._wire.encryption, list[str]()
+        if encryption is not None:
+            await encryption.take(found)
         rooms = fields(found, "rooms")
         joined = fields(rooms, "join")
-        timelines = [(id, await self._timeline(id, fields(joined, id), since)) for id in joined]
+        timelines: list[tuple[str, Sequence[object]]] = [
+            (id, await self._timeline(id, fields(joined, id), since)) for id in joined
+        ]
         for id in fields(rooms, "leave"):
             await self._left(id)
         self._invitations(fields(rooms, "invite"))
+        if encryption is not None:
+            timelines, done = await encryption.read(timelines)
         if not await self._intake.take(since, token, timelines, self.start_soon):
             self._since = None  # another process was faster
             return
         self._since = token
+        if encryption is not None:
+            await encryption.done(done)
         if not joined and token == since:
             await trio.sleep(max(0.0, began + LEAST_S - trio.current_time()))
 
@@ -261,6 +270,8 @@ class MatrixSyncer(Actor[StopSyncing]):
         found = await self._wire.api.sync("", 0.0, _INVITES)
         self._invitations(fields(fields(found, "rooms"), "invite"))
         now = text(found, "next_batch")
+        if self._wire.encryption is not None:
+            await self._wire.encryption.take(found)
         if not token and now:
             await self._ask(accept_sync(SyncBatch(self._wire.account.user, "", now)))
 

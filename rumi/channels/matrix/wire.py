@@ -2,14 +2,19 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors import ActorRef
 from rumi.channels.matrix.address import MatrixAccount
 from rumi.channels.matrix.api import MatrixApi, MatrixError
 from rumi.channels.matrix.limits import AccountLimits
+from rumi.platform.texts import matrix as matrix_texts
 from rumi.store.journal.matrix import AccountPosition, RoomPlace, event_numbered, matrix_position, place_of
 from rumi.store.journal.transaction import JournalMessage
+from rumi.texts import Language
+
+if TYPE_CHECKING:  # it needs the extra `e2e`
+    from rumi.channels.matrix.encryption.encryption import RoomEncryption
 
 
 @dataclass(slots=True)
@@ -41,6 +46,9 @@ class AccountWire:
     figures: SentFigures = field(default_factory=SentFigures)
     asked: QuestionEvents = field(default_factory=QuestionEvents)
     position: AccountPosition | None = None
+    encryption: "RoomEncryption | None" = None
+    unreadable: Callable[[Language], str] = matrix_texts.encrypted
+    """What an encrypted room is told if its messages cannot be read."""
 
     async def salt(self, journal: ActorRef[JournalMessage]) -> str:
         """Return what the ids of this database's messages have in common."""
@@ -63,13 +71,16 @@ class AccountWire:
         self, place: RoomPlace, content: Mapping[str, Any], txn: str, kind: str = "m.room.message"
     ) -> str:
         """Send an event at once, and return its id."""
+        edits = "m.new_content" in content
+        if self.encryption is not None and kind == "m.room.message":  # reactions are never encrypted
+            kind, content = await self.encryption.encrypt(place.room, kind, content)
         try:
             event = await self.api.send(place.room, kind, content, txn)
         except MatrixError as error:
             if error.kind == "limited":
                 self.limits.note(error.wait_s)
             raise
-        if "m.new_content" in content:
+        if edits:
             self.figures.edited += 1
         else:
             self.figures.sent += 1
