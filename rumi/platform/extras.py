@@ -17,7 +17,17 @@ from rumi.errors import RumiError
 from rumi.texts import Text
 
 ExtraName: TypeAlias = Literal[
-    "calendar", "cluster", "encodings", "location", "mail", "matrix", "mcp", "office", "page", "pictures"
+    "calendar",
+    "cluster",
+    "e2e",
+    "encodings",
+    "location",
+    "mail",
+    "matrix",
+    "mcp",
+    "office",
+    "page",
+    "pictures",
 ]
 
 
@@ -35,6 +45,7 @@ class Extra:
 EXTRAS: Final[Mapping[ExtraName, Extra]] = {
     "calendar": Extra(Text("Calendars"), ("icalendar", "recurring_ical_events")),
     "cluster": Extra(Text("Stores on PostgreSQL"), ("psycopg",)),
+    "e2e": Extra(Text("Encrypted rooms on Matrix"), ("nio", "vodozemac")),
     "encodings": Extra(Text("Rare encodings and compressions"), ("brotli", "chardet", *_ZSTD)),
     "location": Extra(Text("Time zones of places"), ("tzfpy",)),
     "mail": Extra(Text("Mails as messages of people"), ("dkim", "dns")),

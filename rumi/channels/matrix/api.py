@@ -6,7 +6,7 @@ other server ever gets it. Every response is bounded in size.
 
 import json
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from urllib.parse import parse_qsl, quote, urlencode
@@ -200,6 +200,24 @@ class MatrixApi:
                 yield chunks
             finally:
                 await http.unwind(chunks)
+
+    # Keys of devices
+
+    async def upload_keys(self, keys: Mapping[str, Any]) -> None:
+        """Store keys of this device at the server."""
+        await self._json(*Api.keys_upload("", dict(keys)))
+
+    async def query_keys(self, users: Sequence[str]) -> dict[str, Any]:
+        """Return the devices of users."""
+        return await self._json(*Api.keys_query("", users), most=MOST_SYNC_BYTES)
+
+    async def claim_keys(self, devices: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+        """Take a one-time key of each of these devices."""
+        return await self._json(*Api.keys_claim("", dict(devices)))
+
+    async def to_device(self, kind: str, messages: Mapping[str, Mapping[str, Any]], txn: str) -> None:
+        """Send an event to each of these devices."""
+        await self._json(*Api.to_device("", kind, {"messages": messages}, txn))
 
     # HTTP
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from random import Random
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 from typing_extensions import override
@@ -22,7 +22,7 @@ from rumi.channels.matrix.growing import GrowingTimes
 from rumi.channels.matrix.intake import MatrixIntake, MatrixPeople
 from rumi.channels.matrix.limits import AccountLimits
 from rumi.channels.matrix.rooms import Rooms
-from rumi.channels.matrix.sender import MatrixSender, SenderMessage
+from rumi.channels.matrix.sender import MatrixSender, SayInRoom, SenderMessage
 from rumi.channels.matrix.syncer import POLL_S, MatrixSyncer, MatrixTokenRefused, StopSyncing, SyncMemory
 from rumi.channels.matrix.wire import AccountWire
 from rumi.channels.sending import DeliverFile, Flush, LeaveChats, LookFor, TakeChats
@@ -35,14 +35,21 @@ from rumi.platform.chat_ids import MATRIX
 from rumi.platform.config.people import matrix_users
 from rumi.platform.config.schema import VoiceSection
 from rumi.platform.config.secrets import matrix_key
+from rumi.platform.extras import is_installed
 from rumi.platform.texts import matrix as matrix_texts
 from rumi.platform.threads import Threads
+from rumi.platform.untrusted_text import one_line
 from rumi.sandbox.chat_files import ChatFiles
+from rumi.store.journal.matrix import RoomPlace
 from rumi.store.journal.records import Attachment
 from rumi.store.journal.store import NotOwner
 from rumi.store.journal.transaction import JournalMessage
 from rumi.store.journal.unreachable import mark_unreachable
 from rumi.texts import Language
+
+if TYPE_CHECKING:  # they need the extra `e2e`
+    from rumi.channels.matrix.encryption.encryption import RoomEncryption
+    from rumi.channels.matrix.encryption.key_store import Device
 
 logger = logging.getLogger(__name__)
 
@@ -69,6 +76,7 @@ class MatrixChannel(Channel):
         random: Random | None = None,
         poll_s: float = POLL_S,
         times: GrowingTimes | None = None,
+        late_s: float = 120.0,
     ) -> None:
         """Create the channel of the account in `[matrix.ACCOUNT_NAME]`."""
         self.account = f"matrix.{account_name}"
@@ -77,6 +85,7 @@ class MatrixChannel(Channel):
         self._random = random or Random()
         self._poll_s = poll_s
         self._times = times
+        self._late_s = late_s
         self._wire: AccountWire
         self._rooms: Rooms
         self._people: MatrixPeople
@@ -118,6 +127,7 @@ class MatrixChannel(Channel):
         people = MatrixPeople(users, section, process.language, transcriber is not None)
         async with open_api(section.homeserver, token.reveal(), section.user) as api:
             self.connect(api, people, process.files)
+            encryption = self._encryption(process, token.reveal())
             self._files = MatrixFiles(
                 api,
                 workspace=process.files.ready,
@@ -129,7 +139,47 @@ class MatrixChannel(Channel):
                 in_memory=trio.CapacityLimiter(FILES_AT_ONCE),
                 max_bytes=section.max_bytes,
             )
-            yield
+            try:
+                yield
+            finally:
+                if encryption is not None:
+                    await encryption.close()
+
+    def _encryption(self, process: Process, token: str) -> "RoomEncryption | None":
+        """Prepare the keys of the account; return None if this process cannot read encrypted rooms."""
+        if process.loaded.settings.store.url:
+            # One device has one state of its keys, which one process changes; workers share none.
+            self._wire.unreadable = matrix_texts.encrypted_workers
+            return None
+        if not is_installed("e2e"):
+            return None
+        from rumi.channels.matrix.encryption.encryption import RoomEncryption
+
+        path = process.home.root / "matrix" / f"{self._name}.db"
+        encryption = RoomEncryption(
+            self._wire.api,
+            self._rooms,
+            path,
+            token,
+            self._people.may_talk,
+            now=self._now,
+            late_s=self._late_s,
+        )
+        encryption.tell, encryption.unread = self._tell_device, self._tell_unread
+        self._wire.encryption = encryption
+        return encryption
+
+    def _tell_device(self, room: str, device: "Device") -> None:
+        name = one_line(f"{device.id} ({device.name})" if device.name else device.id, 200)
+        self._say(room, matrix_texts.new_device(self._people.language, device.user, name))
+
+    def _tell_unread(self, room: str) -> None:
+        self._say(room, matrix_texts.unread(self._people.language))
+
+    def _say(self, room: str, text: str) -> None:
+        if self._sender is not None:
+            with suppress(MailboxFull, ActorStopped):
+                self._sender.tell_nowait(SayInRoom(RoomPlace(room), text))
 
     def connect(self, api: MatrixApi, people: MatrixPeople, files: ChatFiles) -> None:
         """Use this connection, which `open` or another caller has opened."""

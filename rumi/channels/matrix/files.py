@@ -8,6 +8,7 @@ from typing import BinaryIO, Final, Protocol
 import trio
 
 from rumi.channels.matrix.api import MatrixApi, MatrixError
+from rumi.channels.matrix.encrypted_files import FileKey, FileReader, split_reference
 from rumi.channels.matrix.reading import media_of
 from rumi.errors import FileError
 from rumi.platform.spooled_file import SpooledFile, check_cancelled
@@ -68,25 +69,29 @@ class MatrixFiles:
         """
         if attachment.size_bytes is not None and attachment.size_bytes > self._max_bytes:
             raise self._too_large()
-        found = media_of(attachment.reference)
+        address, key = split_reference(attachment.reference)
+        found = media_of(address)
         if found is None:
             raise FileError("Its address is unknown.")
         with SpooledFile(self._spool, self._offload) as spooled:
-            await self._fetch(*found, spooled)
+            await self._fetch(*found, key, spooled)
             if attachment.kind == "voice":
                 return await self._listen(attachment, spooled)
             name = await self._offload(partial(self._put, chat, attachment.name, spooled.file))
             return about_file(name, attachment.media_type, spooled.size)
 
-    async def _fetch(self, server: str, media: str, spooled: SpooledFile) -> None:
+    async def _fetch(self, server: str, media: str, key: FileKey | None, spooled: SpooledFile) -> None:
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 await spooled.reset()
+                reader = None if key is None else FileReader(key)
                 async with self._api.download(server, media) as chunks:
                     async for chunk in chunks:
                         if spooled.size + len(chunk) > self._max_bytes:
                             raise self._too_large()
-                        await spooled.write(chunk)
+                        await spooled.write(chunk if reader is None else reader.read(chunk))
+                if reader is not None and not reader.is_whole:
+                    raise FileError("It is damaged: it is not what its sender encrypted.")
                 await spooled.flush()
             except MatrixError as error:
                 if error.kind in ("refused", "token") or attempt == ATTEMPTS:

@@ -15,8 +15,11 @@ if TYPE_CHECKING:
 MOST_CHARS: Final = 12_000
 """Maximum length of a message's Markdown, in characters."""
 
-MOST_BYTES: Final = 26_000
-"""Maximum size of a message's content. An edit has it twice, and servers take events of 65,536 bytes."""
+MOST_BYTES: Final = 23_000
+"""Maximum size of a message's content.
+
+An edit has it twice, encryption makes four bytes of three, and servers take events of 65,536 bytes.
+"""
 
 NOTHING: Final = "…"
 

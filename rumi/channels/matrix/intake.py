@@ -337,7 +337,10 @@ class MatrixIntake:
     ) -> list[Attachment]:
         """Return the message that a message answers. It is data, whoever wrote it."""
         try:
-            replied = event_of(await self._wire.api.event(room.id, id))
+            raw: Mapping[str, object] = await self._wire.api.event(room.id, id)
+            if self._wire.encryption is not None:
+                raw = await self._wire.encryption.read_event(room.id, raw)
+            replied = event_of(raw)
         except MatrixError as error:
             logger.info("an answered message was not found: %s", error.message)
             return []
@@ -418,7 +421,7 @@ class MatrixIntake:
             return
         if not await self._ask(has_event(chat, UNREADABLE)):
             batch.events.append(MatrixEvent(event.id, chat, RoomPlace(id), what=UNREADABLE))
-            batch.notices.append(SayInRoom(RoomPlace(id), matrix_texts.encrypted(self._people.language)))
+            batch.notices.append(SayInRoom(RoomPlace(id), self._wire.unreadable(self._people.language)))
 
     def _stranger(self, event: RoomEvent, place: RoomPlace, batch: _SyncWork) -> None:
         """Tell a stranger their id, at most once in an hour. What they wrote is not stored."""

@@ -11,6 +11,7 @@ from string import whitespace
 from typing import Any, Final, TypeGuard
 from urllib.parse import unquote
 
+from rumi.channels.matrix.encrypted_files import file_key_of, with_key
 from rumi.chats.commands import NAMES as COMMAND_NAMES
 from rumi.platform.untrusted_text import one_line
 from rumi.store.journal.records import Attachment
@@ -194,10 +195,9 @@ def _without_name(body: str, user: str, name: str) -> tuple[str, bool]:
 
 @dataclass(frozen=True, slots=True)
 class EventFile:
-    """The file of a message. It has no attachment if it is `encrypted`, or its address cannot be used."""
+    """The file of a message. It has no attachment if its address or its key cannot be used."""
 
     attachment: Attachment | None = None
-    encrypted: bool = False
 
 
 def file_of(event: RoomEvent) -> EventFile | None:
@@ -205,10 +205,10 @@ def file_of(event: RoomEvent) -> EventFile | None:
     content, kind = event.content, text(event.content, "msgtype") or ""
     if kind not in _FILES:
         return None
-    if fields(content, "file"):
-        return EventFile(encrypted=True)
-    found = _MXC.fullmatch(text(content, "url") or "")
-    if found is None:
+    file = fields(content, "file")
+    found = _MXC.fullmatch(text(file or content, "url") or "")
+    key = file_key_of(file) if file else None
+    if found is None or (file and key is None):
         return EventFile()
     info = fields(content, "info")
     size = info.get("size")
@@ -220,7 +220,7 @@ def file_of(event: RoomEvent) -> EventFile | None:
     return EventFile(
         Attachment(
             "voice" if voice else "file",
-            found[0],
+            found[0] if key is None else with_key(found[0], key),
             one_line(name.encode("utf-8", "replace").decode(), 200) or kind[2:],
             one_line(media_type, 100),
             size if type(size) is int and 0 <= size < 2**53 else None,

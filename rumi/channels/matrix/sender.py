@@ -15,6 +15,7 @@ from actors import ActorError, ActorRef, Backoff, Refused, answers
 from rumi.agent.events import ConfirmationAsked, ConfirmationEnded, TurnFinished
 from rumi.channels.matrix.api import MatrixError
 from rumi.channels.matrix.delivery import MatrixDelivery
+from rumi.channels.matrix.encrypted_files import encrypt_file
 from rumi.channels.matrix.formatting import plain
 from rumi.channels.matrix.growing import GrowingReply, GrowingTimes
 from rumi.channels.matrix.questions import RoomQuestion
@@ -246,12 +247,21 @@ class MatrixSender(ReplySender[SenderMessage]):
             raise RumiError("The room is unknown.")
         media_type = picture_type(content[:HEAD_BYTES]) or mimetypes.guess_type(name)[0]
         media_type = media_type or "application/octet-stream"
-        address = await self._patiently(lambda: self._wire.api.upload(name, media_type, content))
+        encryption = self._wire.encryption
+        if encryption is not None and await self._patiently(lambda: encryption.is_encrypted(place.room)):
+            sealed, file = await trio.to_thread.run_sync(encrypt_file, content)
+            address = await self._patiently(
+                lambda: self._wire.api.upload("file", "application/octet-stream", sealed)
+            )
+            source: dict[str, Any] = {"file": {**file, "url": address}}
+        else:
+            address = await self._patiently(lambda: self._wire.api.upload(name, media_type, content))
+            source = {"url": address}
         event = {
             "msgtype": _kind_of(media_type),
             "body": name,
             "filename": name,
-            "url": address,
+            **source,
             "info": {"mimetype": media_type, "size": len(content)},
             "m.mentions": {},
             **await self._wire.related(self._journal, place, None),

@@ -268,15 +268,24 @@ class MatrixSyncer(Actor[StopSyncing]):
         if found is None:
             return
         token = _position(found)
+        encryption, done = self._wire.encryption, list[str]()
+        if encryption is not None:
+            await encryption.take(found)
         joined = rooms_in(found, "join")
-        timelines = [(id, await self._timeline(id, room, since)) for id, room in joined.items()]
+        timelines: list[tuple[str, Sequence[object]]] = [
+            (id, await self._timeline(id, room, since)) for id, room in joined.items()
+        ]
         for id in rooms_in(found, "leave"):
             await self._left(id)
         self._invitations(rooms_in(found, "invite"))
+        if encryption is not None:
+            timelines, done = await encryption.read(timelines)
         if not await self._intake.take(since, token, timelines, self.start_soon):
             self._forget_position()  # another process was faster
             return
         self._since, self._wire.follows = token, True
+        if encryption is not None:
+            await encryption.done(done)
         await trio.sleep(max(0.0, began + LEAST_S - trio.current_time()))
 
     async def _begin(self, token: str) -> None:
@@ -284,6 +293,8 @@ class MatrixSyncer(Actor[StopSyncing]):
         found = await self._wire.api.sync("", 0.0, _INVITES)
         self._invitations(rooms_in(found, "invite"))
         now = _position(found)
+        if self._wire.encryption is not None:
+            await self._wire.encryption.take(found)
         if not token:
             await self._ask(accept_sync(SyncBatch(self._wire.account.user, "", now)))
 

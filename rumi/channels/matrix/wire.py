@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from secrets import token_hex
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors import ActorRef
 from rumi.channels.matrix.address import MatrixAccount
@@ -11,8 +11,13 @@ from rumi.channels.matrix.api import MatrixApi, MatrixError
 from rumi.channels.matrix.limits import AccountLimits
 from rumi.channels.matrix.rooms import Rooms
 from rumi.platform.chat_ids import matrix_number
+from rumi.platform.texts import matrix as matrix_texts
 from rumi.store.journal.matrix import AccountPosition, RoomPlace, event_numbered, matrix_position, place_of
 from rumi.store.journal.transaction import JournalMessage
+from rumi.texts import Language
+
+if TYPE_CHECKING:  # it needs the extra `e2e`
+    from rumi.channels.matrix.encryption.encryption import RoomEncryption
 
 
 def new_salt() -> str:
@@ -51,6 +56,9 @@ class AccountWire:
     rooms: Rooms = field(init=False)
     follows: bool = False
     """True while this process takes the account's events, so that `rooms` knows who comes and goes."""
+    encryption: "RoomEncryption | None" = None
+    unreadable: Callable[[Language], str] = matrix_texts.encrypted
+    """What an encrypted room is told if its messages cannot be read."""
 
     def __post_init__(self) -> None:
         self.rooms = Rooms(self.api)
@@ -109,13 +117,16 @@ class AccountWire:
         self, place: RoomPlace, content: Mapping[str, Any], txn: str, kind: str = "m.room.message"
     ) -> str:
         """Send an event at once, and return its id."""
+        edits = "m.new_content" in content
+        if self.encryption is not None and kind == "m.room.message":  # reactions are never encrypted
+            kind, content = await self.encryption.encrypt(place.room, kind, content)
         try:
             event = await self.api.send(place.room, kind, content, txn)
         except MatrixError as error:
             if error.kind == "limited":
                 self.limits.note(error.wait_s)
             raise
-        if "m.new_content" in content:
+        if edits:
             self.figures.edited += 1
         else:
             self.figures.sent += 1

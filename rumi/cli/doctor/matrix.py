@@ -7,6 +7,7 @@ from rumi.platform.config.cascade import Loaded
 from rumi.platform.config.commands import read_keys
 from rumi.platform.config.people import matrix_users
 from rumi.platform.config.secrets import matrix_key
+from rumi.platform.extras import install_command, is_installed
 from rumi.texts import Text
 
 MOST_ROOMS = 50
@@ -58,12 +59,20 @@ async def _account(loaded: Loaded, name: str) -> list[Check]:
             return [Check(title, "failure", found, Text("Make a new one with: rumi setup"))]
         rooms = await api.joined()
         sealed = [room for room in rooms[:MOST_ROOMS] if await api.state(room, "m.room.encryption")]
-    if sealed:
+    if sealed and loaded.settings.store.url:
         found = Text(
-            "{user} is in {count} encrypted room, which it cannot read",
-            many="{user} is in {count} encrypted rooms, which it cannot read",
+            "{user} is in {count} encrypted room, which several workers cannot read",
+            many="{user} is in {count} encrypted rooms, which several workers cannot read",
             user=user,
             count=len(sealed),
         )
         return [Check(title, "warning", found, Text("Invite it into rooms without encryption."))]
+    if sealed and not is_installed("e2e"):
+        found = Text(
+            "{user} is in {count} encrypted room, which it cannot read without the extra `e2e`",
+            many="{user} is in {count} encrypted rooms, which it cannot read without the extra `e2e`",
+            user=user,
+            count=len(sealed),
+        )
+        return [Check(title, "warning", found, Text("Install it: {command}", command=install_command("e2e")))]
     return [Check(title, "ok", Text("{user} is in {count} rooms", user=user, count=len(rooms)))]

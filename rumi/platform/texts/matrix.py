@@ -58,6 +58,34 @@ def encrypted(language: Language) -> str:
     )
 
 
+def encrypted_workers(language: Language) -> str:
+    """Say that several workers cannot read messages in an encrypted room."""
+    return gettext(
+        language,
+        "I can't read this room, because its messages are encrypted, and I run as several workers. Please "
+        "invite me into a room without encryption.",
+    )
+
+
+def unread(language: Language) -> str:
+    """Say that the key of an encrypted message did not come."""
+    return gettext(
+        language,
+        "🔑 I couldn't read a message here: your client has not given me its key. Please write it again.",
+    )
+
+
+def new_device(language: Language, user: str, device: str) -> str:
+    """Say that a user has a new device, which can read the room from now on."""
+    return gettext(
+        language,
+        "🔑 {user} has a new device, which can read this room from now on: {device}. If it is not yours, "
+        "remove it in your client's settings.",
+        user=user,
+        device=device,
+    )
+
+
 def kept_at_server(language: Language) -> str:
     """Tell a person that no message is lost while nothing can be stored."""
     return gettext(

@@ -101,6 +101,7 @@ async def serving(
     rumi: User | None = None,
     ana: User | None = None,
     more: str = "",
+    late_s: float = 60.0,
     before: Callable[[User, User], Awaitable[None]] | None = None,
 ) -> AsyncIterator[Serving]:
     rumi = rumi or await in_thread(server.user)
@@ -110,7 +111,7 @@ async def serving(
     home = Home(path / "home").make()
     configure(home, server, rumi, [ana.id], more)
     loaded = load_settings(home.root, {"MATRIX_TOKEN": rumi.token}, {"language": "en"})
-    engine, channel = FakeEngine(), MatrixChannel("home", poll_s=2, times=QUICK)
+    engine, channel = FakeEngine(), MatrixChannel("home", poll_s=2, times=QUICK, late_s=late_s)
     async with open_app(home, loaded, engine, channels=(channel,)) as app:
         try:
             await until(lambda: channel.synced)

@@ -57,7 +57,7 @@ def test_a_password_becomes_a_token_and_a_wrong_one_is_asked_for_again(
 
 @pytest.mark.long
 async def test_the_doctor_names_encrypted_rooms_and_a_token_of_somebody_else(
-    tmp_path: Path, server: Homeserver
+    tmp_path: Path, server: Homeserver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rumi, ana = await in_thread(server.user), await in_thread(server.user)
     for encrypted in (True, False):
@@ -70,7 +70,9 @@ async def test_the_doctor_names_encrypted_rooms_and_a_token_of_somebody_else(
         await homeservers(examination, loaded(tmp_path, account, MATRIX_TOKEN=token))
         return " ".join(translate("en", check.found) for check in examination.checks)
 
-    assert "1 encrypted room" in await found(rumi.token)
+    assert "is in 2 rooms" in await found(rumi.token)
+    monkeypatch.setattr("rumi.cli.doctor.matrix.is_installed", lambda name: False)
+    assert "1 encrypted room, which it cannot read without the extra `e2e`" in await found(rumi.token)
     assert f"the token belongs to {ana.id}" in await found(ana.token)
     (check,) = matrix_accounts(loaded(tmp_path, account, MATRIX_TOKEN="x"))
     assert check.verdict == "warning"
