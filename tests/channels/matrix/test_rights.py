@@ -43,7 +43,7 @@ class Journal:
         self.happened = list[Any]()
         self.chats = self
         self.token = "a"
-        do(self.store, matrix_position(RUMI))
+        do(self.store, matrix_position(RUMI, "salt"))
         said = Incoming(chat=CHAT, text="this is 1", user=matrix_number(ANA), channel="matrix")
         place = RoomPlace(ROOM)
         events = (
