@@ -100,7 +100,7 @@ def declared_license(about: Message) -> str:
     """Return the licence that a package declares, as an SPDX expression where it is one."""
     classifiers = [line for line in about.get_all("Classifier") or () if line.startswith("License :: ")]
     named = [line.rpartition(" :: ")[2] for line in classifiers if line.count(" :: ") > 1]
-    short = str(about.get("License") or "").strip()
+    short = str(about.get("License") or "").strip().partition("\n")[0].strip()  # some have the whole text
     return str(
         about.get("License-Expression") or (short if 0 < len(short) < 60 else "") or " AND ".join(named)
     )

@@ -113,7 +113,7 @@ ELSEWHERE = {
     *("web link", "web sessions"),
 }
 """Commands that need a project, a server, a process that runs, or the network; some are tested below."""
-EMPTY = {"bot skills list"}
+EMPTY = {"bot skills list", "plugins list"}
 """Lists that are empty here."""
 
 

@@ -116,7 +116,7 @@ def test_tools_and_policy_are_asked_for(rumi: Program) -> None:
 @pytest.mark.browser
 @pytest.mark.bubblewrap
 def test_a_browser_is_tried_before_it_is_enabled(rumi: Program) -> None:
-    said = rumi.run("setup", text="\n5\n\ny\n\n\n\nyes\n\n\n").stdout
+    said = rumi.run("setup", text="\n5\n\ny\n\n\n\nyes\n\n\n\n").stdout
     assert "Chrome/" in said
     assert "[browser]\nenabled = true\n" in (rumi.home / "config.toml").read_text()
 

@@ -236,7 +236,7 @@ def test_the_bill_of_materials_is_valid_and_has_what_the_wheel_needs(twice: tupl
     assert {name: part["version"] for name, part in found.items()} == {n: pins[n].version for n in found}
     hashes = found["trio"]["externalReferences"][0]["hashes"]
     assert {entry["content"] for entry in hashes} == set(pins["trio"].hashes)
-    assert all(part["licenses"] for part in found.values())
+    assert {name for name, part in found.items() if "licenses" not in part} <= {"vodozemac"}  # it names none
     refs = {part["ref"] for part in bill["dependencies"]}
     assert refs == {part["bom-ref"] for part in bill["components"]} | {
         bill["metadata"]["component"]["bom-ref"]
