@@ -81,6 +81,7 @@ def installed(project: Path) -> set[str]:
     return {path.name.split("-")[0] for path in found}
 
 
+@pytest.mark.more
 @pytest.mark.long
 def test_an_environment_grows_by_parts_and_keeps_them(project: Path) -> None:
     assert "Rumi has no extra 'chess'. There are: all, office." in made(project, "chess", code=1)

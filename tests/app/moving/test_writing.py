@@ -175,6 +175,7 @@ async def test_an_import_that_was_killed_is_completed_by_the_next(tmp_path: Path
     await _completes(tmp_path, points)
 
 
+@pytest.mark.more
 @pytest.mark.long
 async def test_an_import_killed_at_any_point_is_completed_by_the_next(tmp_path: Path) -> None:
     points = [str(half / 2) for half in range(2, 48, 2)]
