@@ -119,7 +119,7 @@ def test_every_scheme_of_the_table_makes_its_model_without_a_request() -> None:
         models = build_models(settings)
         assert models.name == settings.default
         assert [server.name for server in models.servers] == [scheme]
-    assert set(SCHEMES) == {*PROVIDERS, "custom"}
+    assert set(SCHEMES) == {*PROVIDERS, "custom", "plugin"}
 
 
 def test_a_provider_without_its_key_names_the_variable() -> None:
