@@ -16,6 +16,7 @@ import pytest
 from rumi.channels.matrix.encryption.megolm import MegolmRooms
 from rumi.platform.home import Home
 from tests.channels.matrix.serving import Serving, configure, in_thread, serving, until
+from tests.cli.program import CORE
 from tests.matrix_peer import NioClient, peer
 from tests.matrix_server import Homeserver
 
@@ -226,7 +227,8 @@ def answered_after_kill(tmp_path: Path, server: Homeserver, *, late: bool) -> li
     rumi, user = server.user(), server.user()
     home = Home(tmp_path / "home").make()
     configure(home, server, rumi, [user.id])
-    env = {**os.environ, "RUMI_HOME": str(home.root), "MATRIX_TOKEN": rumi.token, "LANG": "C.UTF-8"}
+    own = {"RUMI_HOME": str(home.root), "MATRIX_TOKEN": rumi.token, "LANG": "C.UTF-8"}
+    env = {**os.environ, **CORE, "RUMI_SANDBOX__BACKEND": "bubblewrap", **own}
 
     def start(once: bool) -> "subprocess.Popen[bytes]":
         code = KILLED.format(once=once, late=late)
@@ -264,6 +266,7 @@ def wait(there: Callable[[], bool], within_s: float = 20.0, *, must: bool = True
         time.sleep(0.1)
 
 
+@pytest.mark.bubblewrap
 @pytest.mark.long
 def test_a_kill_between_the_keys_and_the_position_loses_nothing(tmp_path: Path, server: Homeserver) -> None:
     (answer,) = answered_after_kill(tmp_path, server, late=False)
