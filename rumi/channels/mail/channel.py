@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from functools import partial
 from random import Random
 from typing import Final
@@ -11,10 +11,10 @@ from typing import Final
 import trio
 from typing_extensions import override
 
-from actors import ActorRef, ActorStopped, ChildSpec, MailboxFull, Supervisor
+from actors import ActorRef, ChildSpec, Supervisor
 from rumi.agent.tool import Tool
 from rumi.agent.tools.send_file import SendFile as SendFileTool
-from rumi.channels.channel import Channel, Process
+from rumi.channels.channel import Process
 from rumi.channels.mail.content import HtmlToText
 from rumi.channels.mail.delivery import Office
 from rumi.channels.mail.files import ChannelMailbox, MailFiles
@@ -23,8 +23,7 @@ from rumi.channels.mail.keys import DnsKeys
 from rumi.channels.mail.sender import MailSender
 from rumi.channels.mail.signatures import Keys
 from rumi.channels.mail.watcher import MailWatcher, StopWatching, WatchedMailbox, WatchMemory
-from rumi.channels.reply_sender import ReplySenderMessage
-from rumi.channels.sending import DeliverFile, Flush, LeaveChats, LookFor, TakeChats
+from rumi.channels.sending_channel import SendingChannel
 from rumi.chats.hub import Hub
 from rumi.chats.inbox import Inbox
 from rumi.errors import ConfigError
@@ -51,12 +50,11 @@ FOLDER: Final = "INBOX"
 MOST_FILE_BYTES: Final = 15_000_000
 """Maximum size of a file that is sent, in bytes. Encoded, it is a third larger; many servers take 20 MB."""
 
-LEAVE_S: Final = 5.0
 WATCHER: Final = "mail watcher"
 """Partition key of watching a mailbox: the worker that serves it watches for all workers."""
 
 
-class MailChannel(Channel):
+class MailChannel(SendingChannel):
     """The channel of Rumi's own mailbox."""
 
     name = "mail"
@@ -94,7 +92,6 @@ class MailChannel(Channel):
         self._memory = WatchMemory()
         self._reading = Threads(2)
         self._in_memory = trio.CapacityLimiter(2)
-        self._sender: ActorRef[ReplySenderMessage] | None = None
         self._watcher: ActorRef[StopWatching] | None = None
 
     @asynccontextmanager
@@ -245,10 +242,6 @@ class MailChannel(Channel):
             max_bytes=MOST_FILE_BYTES,
         )
 
-    async def _send_file(self, chat: str, name: str, content: bytes) -> None:
-        assert self._sender is not None
-        await self._sender.ask(DeliverFile(chat, name, content))
-
     def _address_of(self, chat: str) -> str:
         """Return an address of the chat's person, for replies to which no mail is known."""
         name = chat.removeprefix(MAIL.text).partition("_")[0]
@@ -266,28 +259,6 @@ class MailChannel(Channel):
     async def stop_receiving(self) -> None:
         assert self._watcher is not None
         await self._watcher.ask(StopWatching())
-
-    @override
-    async def take_over(self, numbers: frozenset[int]) -> None:
-        assert self._sender is not None
-        await self._sender.ask(TakeChats(numbers))
-
-    @override
-    async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
-        assert self._sender is not None
-        await self._sender.ask(LeaveChats(numbers, LEAVE_S))
-
-    @override
-    def look(self, chats: Sequence[str]) -> None:
-        """Send the undelivered replies of these chats; dropped if the sender's mailbox is full."""
-        assert self._sender is not None
-        with suppress(MailboxFull, ActorStopped):
-            self._sender.tell_nowait(LookFor(tuple(chats)))
-
-    @override
-    async def flush(self) -> None:
-        assert self._sender is not None
-        await self._sender.ask(Flush())
 
 
 def account_of(section: MailSection) -> str:

@@ -14,7 +14,7 @@ from typing_extensions import override
 from actors import ActorError, ActorRef, ActorStopped, ChildSpec, MailboxFull, Supervisor
 from rumi.agent.tool import Tool
 from rumi.agent.tools.send_file import SendFile as SendFileTool
-from rumi.channels.channel import Channel, Process
+from rumi.channels.channel import Process
 from rumi.channels.matrix.address import MatrixAccount
 from rumi.channels.matrix.api import MatrixApi, MatrixError, open_api
 from rumi.channels.matrix.files import MatrixFiles
@@ -22,10 +22,11 @@ from rumi.channels.matrix.growing import GrowingTimes
 from rumi.channels.matrix.intake import MatrixIntake, MatrixPeople
 from rumi.channels.matrix.limits import AccountLimits
 from rumi.channels.matrix.rooms import Rooms
-from rumi.channels.matrix.sender import MatrixSender, SayInRoom, SenderMessage
+from rumi.channels.matrix.sender import MatrixSender, SayInRoom
 from rumi.channels.matrix.syncer import POLL_S, MatrixSyncer, MatrixTokenRefused, StopSyncing, SyncMemory
 from rumi.channels.matrix.wire import AccountWire
-from rumi.channels.sending import DeliverFile, Flush, LeaveChats, LookFor, TakeChats
+from rumi.channels.sending import DeliverFile
+from rumi.channels.sending_channel import SendingChannel
 from rumi.channels.spoken import speakable
 from rumi.chats.hub import Hub
 from rumi.chats.inbox import Inbox
@@ -57,12 +58,11 @@ FILES_AT_ONCE: Final = 4
 FIRST_LOOK_S: Final = 5.0
 """Maximum time for the homeserver to answer at the start, in seconds."""
 
-LEAVE_S: Final = 5.0
 SYNCER: Final = "matrix sync"
 """Partition key of syncing an account: the worker that serves it syncs for all workers."""
 
 
-class MatrixChannel(Channel):
+class MatrixChannel(SendingChannel):
     """The channel of one account. Holds the state that its actors share."""
 
     name = "matrix"
@@ -100,7 +100,6 @@ class MatrixChannel(Channel):
         self._in_memory = trio.CapacityLimiter(FILES_AT_ONCE)
         self._serves: Callable[[str], bool] = lambda chat: True
         self._ended: Callable[[str], Awaitable[None]]
-        self._sender: ActorRef[SenderMessage] | None = None
         self._syncer: ActorRef[StopSyncing] | None = None
 
     @asynccontextmanager
@@ -299,10 +298,6 @@ class MatrixChannel(Channel):
             partial(self._workspaces.shown, chat), send, self._reading, in_memory=self._in_memory
         )
 
-    async def _send_file(self, chat: str, name: str, content: bytes) -> None:
-        assert self._sender is not None
-        await self._sender.ask(DeliverFile(chat, name, content))
-
     # The process
 
     @override
@@ -339,16 +334,6 @@ class MatrixChannel(Channel):
         assert self._syncer is not None
         await self._syncer.ask(StopSyncing())
 
-    @override
-    async def take_over(self, numbers: frozenset[int]) -> None:
-        assert self._sender is not None
-        await self._sender.ask(TakeChats(numbers))
-
-    @override
-    async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
-        assert self._sender is not None
-        await self._sender.ask(LeaveChats(numbers, LEAVE_S))
-
     @property
     @override
     def limited(self) -> int:
@@ -357,15 +342,3 @@ class MatrixChannel(Channel):
     @override
     def slow_down(self) -> None:
         self._limits.slow_down()
-
-    @override
-    def look(self, chats: Sequence[str]) -> None:
-        """Send the undelivered replies of these chats; dropped if the sender's mailbox is full."""
-        assert self._sender is not None
-        with suppress(MailboxFull, ActorStopped):
-            self._sender.tell_nowait(LookFor(tuple(chats)))
-
-    @override
-    async def flush(self) -> None:
-        assert self._sender is not None
-        await self._sender.ask(Flush())

@@ -335,7 +335,7 @@ class MatrixIntake:
     async def _answered(
         self, room: MatrixRoom, event: RoomEvent, id: str, known: KnownEvent | None
     ) -> list[Attachment]:
-        """Return the message that a message answers. It is data, whoever wrote it."""
+        """Return the message that a message answers. It counts as data, also if a person wrote it."""
         try:
             raw: Mapping[str, object] = await self._wire.api.event(room.id, id)
             if self._wire.encryption is not None:

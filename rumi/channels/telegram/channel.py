@@ -17,8 +17,9 @@ from typing_extensions import override
 from actors import ActorError, ActorRef, ActorStopped, ChildSpec, MailboxFull, Supervisor
 from rumi.agent.tool import Tool
 from rumi.agent.tools.send_file import SendFile as SendFileTool
-from rumi.channels.channel import Channel, Process, RoutedPort
-from rumi.channels.sending import DeliverFile, Flush, LeaveChats, LookFor, TakeChats
+from rumi.channels.channel import Process, RoutedPort
+from rumi.channels.sending import DeliverFile
+from rumi.channels.sending_channel import SendingChannel
 from rumi.channels.spoken import speakable
 from rumi.channels.takers import Taker
 from rumi.channels.telegram.address import Moves
@@ -82,11 +83,8 @@ only one poll at a time.
 MOVES_S = 5.0
 """Maximum age of a worker's knowledge of moves that other workers stored, in seconds."""
 
-LEAVE_S = 5.0
-"""Maximum time for sending queued replies before another worker takes over their chats, in seconds."""
 
-
-class Telegram(Channel):
+class Telegram(SendingChannel):
     """The channel of one Telegram bot. Holds the state that the bot's actors share."""
 
     name = "telegram"
@@ -422,16 +420,6 @@ class Telegram(Channel):
         assert self._receiver is not None
         await self._receiver.ask(StopPolling())
 
-    @override
-    async def take_over(self, numbers: frozenset[int]) -> None:
-        assert self._sender is not None
-        await self._sender.ask(TakeChats(numbers))
-
-    @override
-    async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
-        assert self._sender is not None
-        await self._sender.ask(LeaveChats(numbers, LEAVE_S))
-
     @property
     @override
     def limited(self) -> int:
@@ -447,12 +435,5 @@ class Telegram(Channel):
 
         If an actor's mailbox is full, the request to that actor is dropped.
         """
-        assert self._sender is not None
-        with suppress(MailboxFull, ActorStopped):
-            self._sender.tell_nowait(LookFor(tuple(chats)))
+        super().look(chats)
         self.deliveries.albums_came()
-
-    @override
-    async def flush(self) -> None:
-        assert self._sender is not None
-        await self._sender.ask(Flush())

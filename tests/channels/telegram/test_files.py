@@ -16,9 +16,10 @@ import httpx
 import pytest
 import trio
 
+from rumi.channels.received_files import Transcribes
 from rumi.channels.telegram.api.bot import open_bot
 from rumi.channels.telegram.api.unspoken import UnspokenClient
-from rumi.channels.telegram.files.bring import TelegramFiles, Transcribes
+from rumi.channels.telegram.files.bring import TelegramFiles
 from rumi.channels.telegram.files.download import MAX_BYTES, DownloadTimeouts
 from rumi.errors import RumiError
 from rumi.models.transcription import Transcriber, groq_address
