@@ -8,8 +8,8 @@ import hashlib
 import logging
 import re
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import ClassVar, Final, Protocol, final
 
@@ -19,25 +19,24 @@ from typing_extensions import override
 from actors import (
     Actor,
     ActorRef,
-    ActorStopped,
     Backoff,
     ChildSpec,
-    MailboxFull,
     Refused,
     Request,
     Supervisor,
     answers,
 )
-from rumi.channels.channel import Channel, Process
+from rumi.channels.channel import Process
 from rumi.channels.registration import Serving
 from rumi.channels.reply_sender import ReplySender, ReplySenderMessage
-from rumi.channels.sending import DeliverFile, Flush, LeaveChats, LookFor, TakeChats
+from rumi.channels.sending import DeliverFile
+from rumi.channels.sending_channel import SendingChannel
 from rumi.chats.events import with_commands
 from rumi.chats.hub import Hub
 from rumi.chats.inbox import Inbox
 from rumi.errors import RumiError
 from rumi.platform.chat_ids import CHAT_ID, ChannelPrefix
-from rumi.platform.config.plugins import fault_of, is_fault
+from rumi.platform.config.plugins import fault_of, is_fault, parted
 from rumi.store.journal.outbox import mark_delivered
 from rumi.store.journal.records import Incoming, StoredReply, Update
 from rumi.store.journal.transaction import JournalMessage
@@ -45,7 +44,6 @@ from rumi.store.journal.transaction import JournalMessage
 logger = logging.getLogger(__name__)
 
 LOOK_S: Final = 5.0
-LEAVE_S: Final = 5.0
 AT_ONCE: Final = 4
 MOST_TEXT: Final = 1_000_000
 """Maximum length of a received text, in characters."""
@@ -79,7 +77,7 @@ class StopReceiving(Request[None]):
     """End the receiving of messages. Answered when no message is being stored."""
 
 
-class SimpleChannel(Channel):
+class SimpleChannel(SendingChannel):
     """Base class of channels that receive and send texts. A subclass defines `receive` and `send`.
 
     Its questions wait for typed commands, such as `/yes 3`, as in the mail channel.
@@ -95,7 +93,6 @@ class SimpleChannel(Channel):
         self._process: Process
         self._failed: Callable[[str, BaseException], None] = lambda what, error: None
         self._works: Callable[[str], None] = lambda what: None
-        self._sender: ActorRef[ReplySenderMessage] | None = None
         self._receiver: ActorRef[StopReceiving] | None = None
 
     @asynccontextmanager
@@ -187,27 +184,6 @@ class SimpleChannel(Channel):
     async def stop_receiving(self) -> None:
         if self._receiver is not None:
             await self._receiver.ask(StopReceiving())
-
-    @override
-    async def take_over(self, numbers: frozenset[int]) -> None:
-        if self._sender is not None:
-            await self._sender.ask(TakeChats(numbers))
-
-    @override
-    async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
-        if self._sender is not None:
-            await self._sender.ask(LeaveChats(numbers, LEAVE_S))
-
-    @override
-    def look(self, chats: Sequence[str]) -> None:
-        if self._sender is not None:
-            with suppress(MailboxFull, ActorStopped):
-                self._sender.tell_nowait(LookFor(tuple(chats)))
-
-    @override
-    async def flush(self) -> None:
-        if self._sender is not None:
-            await self._sender.ask(Flush())
 
 
 class _Sender(ReplySender[ReplySenderMessage]):
@@ -311,13 +287,16 @@ class _Receiver(Actor[StopReceiving]):
                 await self._channel.receive(self._take)
                 nursery.cancel_scope.cancel()
         except BaseException as error:
-            if not is_fault(error):
+            fault, rest = parted(error)  # a plugin may raise an error while it is cancelled
+            if fault is None:
                 raise
-            self._channel._failed(f"{self._channel.name} receive", error)
-            trouble = fault_of(error)
+            self._channel._failed(f"{self._channel.name} receive", fault)
+            trouble = fault_of(fault)
             if trouble != self._trouble:
                 logger.warning("%s receives nothing: %s", self._channel.name, trouble, exc_info=error)
             self._trouble = trouble
+            if rest is not None:
+                raise rest from None
 
     async def _until_other(self, scope: trio.CancelScope) -> None:
         while self._mine():

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, Final, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from rumi.errors import ConfigError, RumiError, single
 from rumi.platform.config.schema import PluginSection
@@ -151,6 +151,7 @@ class Plugins:
         self._secrets = secrets or Secrets()
         self._installed: dict[str, InstalledPlugin] | None = None
         self._loaded: dict[PluginEntry, object] = {}
+        self._parts: dict[str, tuple[PluginPart[Any], ...]] = {}  # by group: each turn asks for them
         self.notes = PluginNotes()
 
     @property
@@ -174,12 +175,18 @@ class Plugins:
         """Use a plugin that is not installed, with its loaded registrations: for tests."""
         self._installed = {**(self._installed or {}), plugin.name: plugin}
         self._loaded |= registrations
+        self._parts.clear()
 
     def of(self, kind: type[R]) -> tuple[PluginPart[R], ...]:
         """Return what the enabled plugins register in the group of `kind`; the first call imports it. Blocks.
 
         A registration that cannot be used is left out, and leaves a note.
         """
+        if kind.group not in self._parts:
+            self._parts[kind.group] = self._made(kind)
+        return self._parts[kind.group]
+
+    def _made(self, kind: type[R]) -> tuple[PluginPart[R], ...]:
         found: dict[str, PluginPart[R]] = {}
         for plugin in self.enabled:
             installed = self.installed().get(plugin)
@@ -288,6 +295,13 @@ def is_fault(error: BaseException) -> bool:
     if isinstance(error, BaseExceptionGroup):
         return all(is_fault(each) for each in error.exceptions)
     return isinstance(error, Exception | SystemExit | GeneratorExit)
+
+
+def parted(error: BaseException) -> tuple[BaseException | None, BaseException | None]:
+    """Return the part of an error that is a plugin's fault, and the rest, such as a cancellation."""
+    if isinstance(error, BaseExceptionGroup):
+        return error.split(is_fault)
+    return (error, None) if is_fault(error) else (None, error)
 
 
 def fault_of(error: BaseException) -> str:
